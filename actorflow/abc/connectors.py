@@ -1,8 +1,8 @@
 """What a source and a sink are.  A connector is written against this page alone, and so is yours.
 
 **A source** has splits, named by strings: a file, a partition, or just one.  Each split is read by exactly one subtask,
-by an async generator of :class:`Chunk`: some records *and* the position after them in one value, so there is no moment at
-which position and records disagree.
+by an async generator of :class:`Chunk`: some records *and* the position after them in one value, so there is no moment
+at which position and records disagree.
 
     class Numbers(Source[int]):
         async def discover(self, context):
@@ -12,8 +12,8 @@ which position and records disagree.
             for start in range(context.resume_at or 0, 1_000, 100):
                 yield Chunk(list(range(start, start + 100)), resume_at=start + 100)
 
-**A sink** opens one writer per subtask.  A :class:`TransactionalWriter` writes in two phases and is exactly-once; any other
-is at-least-once.
+**A sink** opens one writer per subtask.  A :class:`TransactionalWriter` writes in two phases and is exactly-once; any
+other is at-least-once.
 
     class Append(Sink[str]):
         def __init__(self, rows): self.rows = rows
@@ -165,8 +165,8 @@ class CommitPermit(Protocol):
 class Prepared:
     """What a writer prepared at a barrier.
 
-    ``committables`` are values that the codec writes down exactly and that hold all that another process needs to commit
-    them.  ``rest`` is awaited before the snapshot counts: syncing, closing.
+    ``committables`` are values that the codec writes down exactly and that hold all that another process needs to
+    commit them.  ``rest`` is awaited before the snapshot counts: syncing, closing.
     """
 
     committables: list[Any]

@@ -1,8 +1,8 @@
 """Files of this machine, with an honest ``sync``: what is not synced may be lost with the power.
 
 Connectors and stores reach files through the world's ``Disk`` alone, so that a storm can tear them.  All paths are
-strings as the operating system takes them.  Every method raises ``StorageFailed`` (``ObjectMissing`` where a file should
-be and is not), naming the path.
+strings as the operating system takes them.  Every method raises ``StorageFailed`` (``ObjectMissing`` where a file
+should be and is not), naming the path.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Disk(ABC):
 
     @abstractmethod
     async def list_folder(self, path: str) -> list[str]:
-        """Return the names of the files in a folder, sorted, without those of sub-folders; a folder that is absent is empty."""
+        """Return the names of the files in a folder, sorted, without those of sub-folders; none when it is absent."""
 
     @abstractmethod
     async def list_tree(self, path: str) -> list[str]:

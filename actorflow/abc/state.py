@@ -93,7 +93,7 @@ class StateBackend(ABC):
 
     @abstractmethod
     def table(self, operator: str, state: str, kind: str) -> KeyedTable:
-        """Return the table of a declared state, creating it; ``kind`` is ``value``, ``list``, ``map`` …
+        """Return the table of a declared state, creating it; ``kind`` is ``value``, ``list``, ``map`` and so on.
 
         Raises ``IncompatibleState`` when what was restored under that name is of another kind.
         """

@@ -67,7 +67,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """An entry as a reader sees it: numbered, timed (milliseconds of the process's monotonic clock), and whose it is."""
+    """An entry as readers see it: numbered, timed (milliseconds of the process's monotonic clock), and whose it is."""
 
     sequence: int
     at_ms: int

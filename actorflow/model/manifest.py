@@ -1,7 +1,7 @@
 """What a completed checkpoint is made of.
 
-A manifest names, per operator and subtask, where its keyed state, its operator state and its prepared output are.  It is
-written once, with ``put_if_absent``, and lists the checkpoints that were retained when it completed.
+A manifest names, per operator and subtask, where its keyed state, its operator state and its prepared output are.  It
+is written once, with ``put_if_absent``, and lists the checkpoints that were retained when it completed.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class SubtaskSnapshot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorSnapshot:
-    """What one operator contributed.  ``states`` maps each keyed state to its kind, ``types`` its types' fingerprints."""
+    """What an operator contributed.  ``states``: each keyed state and its kind, ``types`` its types' fingerprints."""
 
     operator: str
     parallelism: int
