@@ -1,0 +1,280 @@
+"""Every sequence of events in a small world, and whether a machine's docstring tells the truth about them.
+
+A *world* is any object with two methods: ``moves()`` lists what could happen next, ``make(move)`` lets it happen.  It
+holds the machines (one or many) and whatever surrounds them in immutable values, lists, dicts, sets and deques.
+``explore`` copies it at every fork, breadth first, and visits no state twice; the first failure it finds is a shortest
+one, and its note lists the moves that led there.
+
+``Edges`` collects ``(phase, event, effects, next phase)`` of each step and compares them with the table in the
+docstring (its form: ``actorflow/protocol/machine.py``), in both directions.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass
+from enum import Enum
+from itertools import groupby
+from typing import Any, Protocol, TypeVar
+
+from actorflow.protocol.machine import Machine
+
+__all__ = ("Edge", "Edges", "MachineWorld", "Row", "World", "copy_of", "explore", "fingerprint", "table_of", "walk")
+
+
+class World(Protocol):
+    """What ``explore`` walks through."""
+
+    def moves(self) -> Iterable[Any]:
+        """What could happen next; nothing ends this path."""
+        ...
+
+    def make(self, move: Any) -> None:
+        """Let one of them happen; assert whatever must hold."""
+        ...
+
+
+W = TypeVar("W")
+
+
+def explore(world: World, *, depth: int, at_most: int = 200_000) -> int:
+    """Make every sequence of at most ``depth`` moves; return how many different states there were."""
+    seen = {fingerprint(world)}
+    trail: list[tuple[int, Any]] = [(-1, None)]
+    frontier: list[tuple[int, World]] = [(0, world)]
+    for _ in range(depth):
+        following: list[tuple[int, World]] = []
+        for number, here in frontier:
+            for move in list(here.moves()):
+                there = copy_of(here)
+                try:
+                    there.make(move)
+                except Exception as error:
+                    error.add_note("the moves were\n" + "\n".join(f"    {m!r}" for m in _path(trail, number, move)))
+                    raise
+                print_ = fingerprint(there)
+                if print_ in seen:
+                    continue
+                seen.add(print_)
+                assert len(seen) <= at_most, f"more than {at_most} states: make the world smaller"
+                trail.append((number, move))
+                following.append((len(trail) - 1, there))
+        frontier = following
+        if not frontier:
+            break
+    return len(seen)
+
+
+def _path(trail: list[tuple[int, Any]], number: int, move: Any) -> list[Any]:
+    moves = [move]
+    while number > 0:
+        number, earlier = trail[number]
+        moves.append(earlier)
+    return moves[::-1]
+
+
+# ── copies and fingerprints ──────────────────────────────────────────────────────────────────
+
+_NAMES: dict[type, tuple[str, ...]] = {}
+
+
+def _names(kind: type) -> tuple[str, ...]:
+    """The slots of a class and its bases, but for a machine's story, which is memory and no state."""
+    if kind not in _NAMES:
+        slots: list[str] = []
+        for base in kind.__mro__:
+            declared = base.__dict__.get("__slots__", ())
+            slots += [declared] if isinstance(declared, str) else list(declared)
+        _NAMES[kind] = tuple(name for name in slots if name not in {"story", "__weakref__", "__dict__"})
+    return _NAMES[kind]
+
+
+def _is_frozen(value: Any) -> bool:
+    parameters = getattr(type(value), "__dataclass_params__", None)
+    return parameters is not None and bool(parameters.frozen)
+
+
+_SCALARS = (int, str, bytes, float, bool, type(None), Enum, frozenset)
+
+
+def copy_of(value: W) -> W:
+    """A copy that shares only what can't change, and ``Edges``."""
+    kind = type(value)
+    if isinstance(value, (*_SCALARS, tuple, Edges)) or _is_frozen(value) or callable(value):
+        return value
+    if isinstance(value, (list, set)):
+        return kind(map(copy_of, value))  # type: ignore[call-arg]  # list and set take an iterable
+    if isinstance(value, dict):
+        return kind((key, copy_of(held)) for key, held in value.items())  # type: ignore[call-arg]  # as does dict
+    if isinstance(value, deque):
+        return deque(map(copy_of, value), value.maxlen)  # type: ignore[return-value]  # a deque for a deque
+    twin = kind.__new__(kind)
+    for name in _names(kind):
+        if hasattr(value, name):
+            setattr(twin, name, copy_of(getattr(value, name)))
+    if hasattr(value, "__dict__"):
+        for name, held in vars(value).items():
+            setattr(twin, name, copy_of(held))
+    if isinstance(value, Machine):
+        twin.story = value.story.copy()  # type: ignore[attr-defined]  # a machine for a machine
+    return twin
+
+
+def fingerprint(value: Any) -> Hashable:
+    """What makes two states the same state; stories and ``Edges`` do not count."""
+    if isinstance(value, _SCALARS) or _is_frozen(value):
+        return value  # type: ignore[no-any-return]  # hashable by being frozen
+    if isinstance(value, (list, tuple, deque)):
+        return tuple(map(fingerprint, value))
+    if isinstance(value, set):
+        return frozenset(map(fingerprint, value))
+    if isinstance(value, dict):
+        return tuple((key, fingerprint(held)) for key, held in value.items())
+    if isinstance(value, Edges) or callable(value):
+        return None
+    parts: list[Hashable] = [type(value).__name__]
+    parts += [fingerprint(getattr(value, name, None)) for name in _names(type(value))]
+    if hasattr(value, "__dict__"):
+        parts += [(name, fingerprint(held)) for name, held in vars(value).items()]
+    return tuple(parts)
+
+
+# ── edges and tables ─────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """One kind of step that was seen; ``effects`` has one name where several of a kind followed each other."""
+
+    phase: str
+    event: str
+    effects: tuple[str, ...]
+    then: str
+
+    def __str__(self) -> str:
+        return f"| {self.phase} | {self.event} | {', '.join(self.effects) or '–'} → {self.then} |"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row of a table; ``effects`` are names and whether each may be absent."""
+
+    phases: tuple[str, ...]
+    events: tuple[str, ...]
+    effects: tuple[tuple[str, bool], ...]
+    then: str
+
+    def covers(self, edge: Edge) -> bool:
+        """Whether the row tells of this edge."""
+        if edge.phase not in self.phases or edge.event not in self.events:
+            return False
+        if edge.then != (edge.phase if self.then == "same" else self.then):
+            return False
+        pattern = "".join(f"(?:{name},){'?' if optional else ''}" for name, optional in self.effects)
+        return re.fullmatch(pattern, "".join(f"{name}," for name in edge.effects)) is not None
+
+    def __str__(self) -> str:
+        effects = ", ".join(name + "?" * optional for name, optional in self.effects) or "–"
+        return f"| {', '.join(self.phases)} | {', '.join(self.events)} | {effects} → {self.then} |"
+
+
+def table_of(machine: type[Machine[Any, Any]]) -> tuple[Row, ...]:
+    """The rows of the table in a machine's docstring."""
+    rows: list[Row] = []
+    for line in (machine.__doc__ or "").splitlines():
+        cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
+        if not line.strip().startswith("|") or cells[0] == "phase" or set(cells[0]) <= {"-"}:
+            continue
+        assert len(cells) == 3, f"{machine.__name__}: a row has three cells, not {line.strip()!r}"
+        effects, arrow, then = (part.strip() for part in cells[2].partition("→"))
+        assert arrow, f"{machine.__name__}: no next phase in {line.strip()!r}"
+        names = () if effects == "–" else tuple(name.strip() for name in effects.split(","))
+        rows.append(
+            Row(
+                tuple(name.strip() for name in cells[0].split(",")),
+                tuple(name.strip() for name in cells[1].split(",")),
+                tuple((name.removesuffix("?"), name.endswith("?")) for name in names),
+                then,
+            )
+        )
+    assert rows, f"{machine.__name__} has no table in its docstring"
+    return tuple(rows)
+
+
+class Edges:
+    """Collects the edges that machines take."""
+
+    def __init__(self) -> None:
+        self.seen: dict[Edge, None] = {}
+
+    def step(self, machine: Machine[Any, Any], event: Any) -> list[Any]:
+        """Let the machine take an event, check it, and note the edge."""
+        phase = type(machine.phase).__name__
+        effects = machine.on(event)
+        machine.check()
+        names = tuple(name for name, _ in groupby(type(effect).__name__ for effect in effects))
+        self.seen[Edge(phase, type(event).__name__, names, type(machine.phase).__name__)] = None
+        return effects
+
+    def compare(self, machine: type[Machine[Any, Any]]) -> None:
+        """Assert that the table tells of every edge that was seen, and of no other."""
+        table = table_of(machine)
+        problems = [f"not in the table: {edge}" for edge in self.seen if not any(row.covers(edge) for row in table)]
+        for row in table:
+            problems += _unseen(row, [edge for edge in self.seen if row.covers(edge)])
+        assert not problems, f"{machine.__name__}: its table and what it does differ\n" + "\n".join(problems)
+
+
+def _unseen(row: Row, edges: list[Edge]) -> list[str]:
+    problems = [
+        f"never seen: {row}, from {phase} at {event}"
+        for phase in row.phases
+        for event in row.events
+        if not any(edge.phase == phase and edge.event == event for edge in edges)
+    ]
+    for name, optional in row.effects:
+        if optional and not any(name in edge.effects for edge in edges):
+            problems.append(f"never seen with {name}: {row}")
+        if optional and not any(name not in edge.effects for edge in edges):
+            problems.append(f"never seen without {name}: {row}")
+    return problems
+
+
+# ── the simplest world: one machine, and events that may always happen ───────────────────────
+
+
+class MachineWorld:
+    """One machine and what may happen to it; ``moves_of`` lists the events from the machine as it is."""
+
+    def __init__(
+        self,
+        machine: Machine[Any, Any],
+        moves_of: Callable[[Any], Iterable[Any]],
+        edges: Edges,
+        watch: Callable[[Any, Any, list[Any]], None] | None = None,
+    ) -> None:
+        self.machine, self.moves_of, self.edges, self.watch = machine, moves_of, edges, watch
+
+    def moves(self) -> Iterable[Any]:
+        return self.moves_of(self.machine)
+
+    def make(self, move: Any) -> None:
+        effects = self.edges.step(self.machine, move)
+        if self.watch is not None:
+            self.watch(self.machine, move, effects)
+
+
+def walk(
+    machine: Machine[Any, Any],
+    moves_of: Callable[[Any], Iterable[Any]],
+    *,
+    depth: int,
+    watch: Callable[[Any, Any, list[Any]], None] | None = None,
+    edges: Edges | None = None,
+) -> Edges:
+    """Walk one machine through every sequence of events; return the edges it took."""
+    edges = Edges() if edges is None else edges
+    explore(MachineWorld(machine, moves_of, edges, watch), depth=depth)
+    return edges
