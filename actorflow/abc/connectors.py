@@ -94,6 +94,14 @@ class Source(ABC, Generic[T_co]):
     parallelism: int | None = None
     """The parallelism to use where nobody asks for one; ``None`` follows the environment."""
 
+    def halt(self) -> bool:
+        """Called when the job is asked to stop with a last checkpoint.
+
+        ``True`` says: what was accepted can't be read again, so the source ends by itself after giving it out, and the
+        last barrier waits for that.  A source that can be read again answers ``False`` and is simply cut at the barrier.
+        """
+        return False
+
     @abstractmethod
     async def discover(self, world: World) -> Sequence[str]:
         """Return the names of all splits there are now, in the order in which they should be given out.

@@ -24,6 +24,10 @@ class Clock(Protocol):
         """Milliseconds of a clock that never goes back; only differences mean something."""
         ...
 
+    def now_us(self) -> int:
+        """The same clock in microseconds, for measuring how long something took; virtual in a simulated world."""
+        ...
+
     def wall_ms(self) -> int:
         """Milliseconds since 1970, as far as this machine knows; may jump."""
         ...
