@@ -52,6 +52,7 @@ __all__ = (
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 T_contra = TypeVar("T_contra", contravariant=True)
+Position = TypeVar("Position")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +68,12 @@ class Chunk(Generic[T]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SourceContext:
+class SourceContext(Generic[Position]):
     """What a source knows when it reads one split.  ``resume_at`` is ``None`` at the split's beginning."""
 
     operator: str
     split: str
-    resume_at: Any
+    resume_at: Position | None
     subtask: int
     parallelism: int
     world: World
@@ -110,13 +111,16 @@ class Source(ABC, Generic[T_co]):
         """
 
     @abstractmethod
-    def read(self, context: SourceContext) -> AsyncIterator[Chunk[T_co]]:
+    def read(self, context: SourceContext[Any]) -> AsyncIterator[Chunk[T_co]]:
         """Read one split from ``context.resume_at`` to its end (or for ever); an async generator."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinkContext:
-    """What a writer knows.  ``home`` names the job's home: two jobs never share one."""
+    """What a writer knows.  ``home`` names the job's home: two jobs never share one.
+
+    ``restored_checkpoint`` is where this attempt goes on from; ``None`` when it starts without state.
+    """
 
     operator: str
     subtask: int
@@ -125,6 +129,7 @@ class SinkContext:
     home: str
     world: World
     exactly_once: bool = True
+    restored_checkpoint: int | None = None
 
 
 class SinkWriter(ABC, Generic[T_contra]):
