@@ -3,11 +3,10 @@
 Open ``settings.py`` first: frozen dataclasses with their defaults.  ``knobs.py`` is the table of names, ranges and
 Flink's keys, ``checks.py`` judges values, ``policies.py`` says what is promised and what is kept.  ``text.py``,
 ``values.py``, ``keys.py``, ``flink.py`` and ``reading.py`` turn files and command lines into settings, ``telling.py``
-lists and explains them.  Nothing here reads a file, the environment or a clock.
+lists and explains them; these load on use.  Nothing here reads a file, the environment or a clock.
 """
 
 from actorflow.config.policies import Ending, Guarantee, Retention
-from actorflow.config.reading import parse_assignments
 from actorflow.config.settings import (
     Buffers,
     Checkpoints,
@@ -19,7 +18,6 @@ from actorflow.config.settings import (
     Restart,
     Settings,
 )
-from actorflow.config.telling import KnownSetting, as_mapping, changed_nothing, known_settings
 from actorflow.config.text import duration_text, milliseconds, parse_duration, parse_size, size_text
 
 __all__ = (
@@ -31,17 +29,12 @@ __all__ = (
     "FailureRate",
     "FixedDelay",
     "Guarantee",
-    "KnownSetting",
     "NoRestart",
     "Restart",
     "Retention",
     "Settings",
-    "as_mapping",
-    "changed_nothing",
     "duration_text",
-    "known_settings",
     "milliseconds",
-    "parse_assignments",
     "parse_duration",
     "parse_size",
     "size_text",

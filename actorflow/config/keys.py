@@ -155,7 +155,7 @@ def _every_key() -> tuple[str, ...]:
 
 
 def _unknown(key: str) -> str:
-    """Say which known key is nearest; a name without its group (``every``) or of Flink's (``num_retained``) is found."""
+    """Say which known key is nearest; a name without its group (``every``) or of Flink's (``num_retained``) too."""
     last = key.rpartition(".")[2].replace("_", "-")
     words = {knob.name: {knob.field.replace("_", "-"), knob.flink.rpartition(".")[2]} for knob in KNOBS}
     homes = [name for name, known in words.items() if last in known and name != key]
