@@ -1,11 +1,11 @@
 """May a checkpoint start now, and which of those that were asked for?
 
-Requests wait in a bounded queue.  The last checkpoint of a job (final, or of a stop) goes first, then those that are forced, then those
-that somebody asked for, then the periodic one, of which never more than one waits: a checkpoint that takes three
-intervals is not followed by three more at once.  Slow deletion of old checkpoints throttles the making of new ones.
+Requests wait in a bounded queue.  The last checkpoint of a job (final, or of a stop) goes first, then those that are
+forced, then those that somebody asked for, then the periodic one, of which never more than one waits: a checkpoint that
+takes three intervals is not followed by three more at once.  Slow deletion of old checkpoints throttles new ones.
 
-The period is a fixed rate with a random start, so that many jobs do not keep step.  The minimum pause counts from the last
-*completed* checkpoint and binds periodic ones alone.
+The period is a fixed rate with a random start, so that many jobs do not keep step.  The minimum pause counts from the
+last *completed* checkpoint and binds periodic ones alone.
 
 Whether all actors run, and what becomes of a checkpoint once it started, is the coordinator's business.
 
