@@ -234,7 +234,7 @@ def _advice(key: Any) -> str:
 def _names(names: ClassNames | None) -> ClassNames:
     if names is not None:
         return names
-    from actorflow.model.registry import default_registry  # noqa: PLC0415 - only keys of classes need it
+    from actorflow.model.registry import default_registry
 
     return default_registry
 
@@ -368,7 +368,7 @@ class _Reader:
         cls = _names(self.names).class_of(self.escaped().decode())
         name = self.escaped().decode()
         if not issubclass(cls, Enum):
-            raise ValueError("not an Enum")
+            raise ValueError("not an Enum")  # noqa: TRY004 - it is the bytes that are wrong, not a caller
         if name not in cls.__members__:
             raise InvalidValue(f"{cls.__qualname__} has no member {name!r} any more, and a key names it")
         return cls.__members__[name]

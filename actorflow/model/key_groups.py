@@ -170,7 +170,7 @@ def _hashes(tokens: Sequence[Any]) -> list[int]:
         pieces = joined.split(b"\n")
         if len(pieces) == len(tokens) == joined.count(b"\0"):
             return [crc32(piece, _STR_SEED) for piece in pieces]
-    elif kind is int and countOf(map(type, tokens), kind) == len(tokens) and 0 < min(tokens) and max(tokens) >> 64 == 0:
+    elif kind is int and countOf(map(type, tokens), kind) == len(tokens) and min(tokens) > 0 == max(tokens) >> 64:
         seeds = _INT_SEEDS
         return [crc32(token.to_bytes(size := (token.bit_length() + 7) >> 3, "big"), seeds[size]) for token in tokens]
     return [crc32(bytes_of_token(token)) for token in tokens]

@@ -1,0 +1,247 @@
+"""How can a table be written to while what it held at an instant is still being read?
+
+A table is a pile of layers, oldest first.  Reading looks from the newest down; what a layer says of a key hides what
+those below say.  The instant of a snapshot only lays an empty layer on top and remembers how many lie below it: these
+are *frozen* for as long as the snapshot lives.  Writing goes to the lowest layer that is not frozen, and takes the key
+out of those above; so once nothing is frozen any more, upper layers only get emptier, and are folded down in slices.
+
+* A removal leaves a mark (``MISSING``) where a frozen layer still holds the key.
+* A value that a frozen layer holds and that can be changed in place is copied up before it is handed out.  A reference
+  that user code kept from an earlier call can't be seen here; changing one is not allowed (semantics 5.2).
+* While there is one layer and it is one dict, that dict is ``plain`` and may be used directly: no snapshot, no cost.
+
+A table that grows past what one dict should hold gets an empty, divided layer *below*, and is folded into it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import compress, islice
+from typing import Any, Final
+
+from actorflow.abc.state import MISSING, KeyedTable
+from actorflow.errors import CorruptObject, InvalidValue
+from actorflow.model.codec import Codec
+from actorflow.state.layers import ABSENT, Layer, place_of
+
+__all__ = ("PLAIN_UP_TO", "SPLIT_ABOVE", "MemoryTable", "Pin")
+
+PLAIN_UP_TO: Final = 87_000
+"""How many entries one dict may hold that is the whole table; its next resize would take several milliseconds."""
+
+SPLIT_ABOVE: Final = 16_384
+"""How many entries a part of a divided layer may hold before it is cut in two, which takes about 2 ms."""
+
+_PARTS: Final = 16  # of a new layer that is divided from the start
+_FOLDED_AT_ONCE: Final = 1_000
+_FOLDED_BY_THE_WAY: Final = 128
+_FIXED: Final = frozenset({type(MISSING), type(None), bool, int, float, complex, str, bytes})  # can't change in place
+
+
+class Pin:
+    """The layers that a table consisted of at an instant, frozen until it is released."""
+
+    __slots__ = ("_table", "layers")
+
+    def __init__(self, table: MemoryTable, layers: list[Layer]) -> None:
+        self._table: MemoryTable | None = table
+        self.layers = layers
+
+    @property
+    def is_live(self) -> bool:
+        """Whether the layers are still as they were."""
+        return self._table is not None
+
+    def release(self) -> None:
+        """Let go; a second time is fine."""
+        table, self._table = self._table, None
+        if table is not None:
+            table.unpin(len(self.layers))
+            self.layers = []
+
+    def columns(self, count: int) -> Iterator[tuple[list[Any], list[Any]]]:
+        """Iterate over tokens and values, after looking at up to ``count`` entries each time, so perhaps over none."""
+        for index, layer in enumerate(self.layers):
+            newer = [above for above in self.layers[index + 1 :] if not above.is_empty]
+            for entries in layer.parts():
+                # Frozen dicts never change, so their keys and values stay in step, without a look-up each.
+                following_tokens, following_values = iter(entries), iter(entries.values())
+                while tokens := list(islice(following_tokens, count)):
+                    values = list(islice(following_values, count))
+                    for above in newer:
+                        fresh = above.is_news(tokens)
+                        tokens, values = list(compress(tokens, fresh)), list(compress(values, fresh))
+                    if index:
+                        present = [value is not MISSING for value in values]
+                        tokens, values = list(compress(tokens, present)), list(compress(values, present))
+                    yield tokens, values
+                    assert self.is_live, "a snapshot was released while it was read"
+
+
+class MemoryTable(KeyedTable):
+    """The values of one declared state, in memory.  ``where`` names operator and state, for errors."""
+
+    __slots__ = ("_codec", "_frozen", "_layers", "_pins", "_plain_up_to", "_split_above", "kind", "plain", "where")
+
+    def __init__(
+        self, codec: Codec, where: str, kind: str, *, plain_up_to: int = PLAIN_UP_TO, split_above: int = SPLIT_ABOVE
+    ) -> None:
+        self._codec, self.where, self.kind = codec, where, kind
+        self._plain_up_to, self._split_above = plain_up_to, split_above
+        self._layers = [Layer(1, split_above)]
+        self._frozen = 0
+        self._pins: list[int] = []  # of each live pin, how many layers it holds
+        self.plain: dict[Any, Any] | None = None
+        self._arrange()
+
+    # ── access ──
+
+    def load(self, token: Any) -> Any:
+        plain = self.plain
+        if plain is not None:
+            return plain.get(token, MISSING)
+        place = place_of(token)
+        layers = self._layers
+        index = len(layers)
+        while index:
+            index -= 1
+            layer = layers[index]
+            value = layer.dicts[place % layer.places].get(token, ABSENT)
+            if value is not ABSENT:
+                if index >= self._frozen or type(value) in _FIXED:
+                    return value
+                return self._own(token, value)
+        return MISSING
+
+    def _own(self, token: Any, value: Any) -> Any:
+        """Copy a value that a frozen layer holds into the layer that is written to, unless nothing can change it."""
+        try:
+            copied = self._codec.copy(value)
+        except InvalidValue as error:
+            raise InvalidValue(f"{self.where}: {error}") from error
+        if copied is not value:
+            layer = self._layers[self._frozen]
+            layer.dicts[place_of(token) % layer.places][token] = copied
+        return copied
+
+    def peek(self, token: Any) -> Any:
+        plain = self.plain
+        if plain is not None:
+            return plain.get(token, MISSING)
+        place = place_of(token)
+        for layer in reversed(self._layers):
+            value = layer.dicts[place % layer.places].get(token, ABSENT)
+            if value is not ABSENT:
+                return value
+        return MISSING
+
+    def store(self, token: Any, value: Any) -> None:
+        plain = self.plain
+        if plain is not None:
+            plain[token] = value
+            return
+        place = place_of(token)
+        layers, index = self._layers, self._frozen
+        layer = layers[index]
+        layer.dicts[place % layer.places][token] = value
+        for index in range(index + 1, len(layers)):
+            layer = layers[index]
+            layer.dicts[place % layer.places].pop(token, None)
+
+    def remove(self, token: Any) -> None:
+        plain = self.plain
+        if plain is not None:
+            plain.pop(token, None)
+            return
+        place = place_of(token)
+        below, written = self._layers[: self._frozen], self._layers[self._frozen :]
+        for layer in written:
+            layer.dicts[place % layer.places].pop(token, None)
+        for layer in reversed(below):
+            value = layer.get(token)
+            if value is not ABSENT:
+                if value is not MISSING:
+                    written[0].dicts[place % written[0].places][token] = MISSING
+                return
+
+    def items(self) -> Iterator[tuple[Any, Any]]:
+        """Iterate over what is there at the first step; what is written meanwhile does not show."""
+        pin = self.pin()
+        try:
+            for tokens, values in pin.columns(_FOLDED_AT_ONCE):
+                yield from zip(tokens, values, strict=True)
+        finally:
+            pin.release()
+
+    def __len__(self) -> int:
+        return sum(len(layer) for layer in self._layers)
+
+    # ── instants ──
+
+    def pin(self) -> Pin:
+        """Freeze what is there now."""
+        if not self._layers[-1].is_empty:
+            self._layers.append(Layer(1 if self._layers[0].places == 1 else _PARTS, self._split_above))
+        held = len(self._layers) - 1
+        self._pins.append(held)
+        self._arrange()
+        return Pin(self, self._layers[:held])
+
+    def unpin(self, held: int) -> None:
+        """Take back one pin over so many layers."""
+        self._pins.remove(held)
+        self._arrange()
+
+    def _arrange(self) -> None:
+        """Find out what is frozen, forget upper layers that are empty, and say whether one plain dict is all."""
+        self._frozen = frozen = max(self._pins, default=0)
+        layers = self._layers
+        layers[frozen + 1 :] = [layer for layer in layers[frozen + 1 :] if not layer.is_empty]
+        self.plain = layers[0].dicts[0] if len(layers) == 1 and layers[0].places == 1 else None
+
+    # ── upkeep ──
+
+    def settle(self) -> None:
+        plain = self.plain
+        if plain is None or len(plain) > self._plain_up_to:
+            self._grow()
+            if len(self._layers) - 1 > self._frozen:
+                self._fold(_FOLDED_BY_THE_WAY)
+
+    def fold(self) -> Iterator[None]:
+        """Fold what is not frozen into one layer, in steps."""
+        self._grow()
+        while len(self._layers) - 1 > self._frozen:
+            self._fold(_FOLDED_AT_ONCE)
+            self._grow()
+            yield
+
+    def _grow(self) -> None:
+        lowest = self._layers[self._frozen]
+        if self._frozen or lowest.places > 1:
+            lowest.grow()
+        elif len(lowest) > self._plain_up_to:
+            self._layers.insert(0, Layer(_PARTS, self._split_above))
+            self._arrange()
+
+    def _fold(self, count: int) -> None:
+        """Move some entries from the oldest upper layer into the one that is written to."""
+        lower, upper = self._layers[self._frozen], self._layers[self._frozen + 1]
+        dicts, places = lower.dicts, lower.places
+        keep_marks = self._frozen > 0
+        taken = upper.take(count)
+        for token, value in taken:
+            if value is not MISSING or keep_marks:
+                dicts[place_of(token) % places][token] = value
+            else:
+                dicts[place_of(token) % places].pop(token, None)
+        if len(taken) < count and upper.is_empty:
+            self._arrange()
+
+    def fill(self, tokens: list[Any], values: list[Any]) -> None:
+        """Take entries of a snapshot, before anything else happens to the table."""
+        assert not self._pins, f"{self.where}: restored while a snapshot is written"
+        before = len(self)
+        self._layers[0].update(tokens, values)
+        if len(self) - before != len(tokens):
+            raise CorruptObject(f"{self.where}: a key stands twice in what is restored")
