@@ -107,7 +107,13 @@ class Source(ABC, Generic[T_co]):
     async def discover(self, world: World) -> Sequence[str]:
         """Return the names of all splits there are now, in the order in which they should be given out.
 
-        Raises before any record is processed when the source can't be read at all.
+        Raises before any record is processed when the source can't be read at all; ``verify`` looks at the splits.
+        """
+
+    async def verify(self, world: World, splits: Sequence[str], known: Sequence[str]) -> None:
+        """Look at what ``discover`` found: the splits that are new, beside those that were given out before.
+
+        Raises when a new one can't be read, or when there is none where one must be: this comes before any record.
         """
 
     @abstractmethod
