@@ -21,7 +21,8 @@ from typing import Any, Final
 from zlib import crc32
 
 from actorflow.errors import InvalidValue
-from actorflow.model.key_encoding import ClassNames, decode_key, encode_key
+from actorflow.model.key_decoding import decode_key
+from actorflow.model.key_encoding import ClassNames, encode_key
 
 __all__ = (
     "MAX_PARALLELISM_LIMIT",

@@ -1,6 +1,6 @@
 """How is a manifest written down, and which bytes are one?
 
-A manifest is a CBOR map in a sealed envelope (magic, kind, version, length, checksum; ``codec.seal``).  Restoring begins
+A manifest is a CBOR map in a sealed envelope (kind, version, length, checksum; ``envelope.py``).  Restoring begins
 with it, so reading is strict: a field that is missing, unknown or out of range, a subtask named twice, or a piece whose
 name leads out of its folder makes a :class:`CorruptObject` that names the manifest and the place in it.  Nothing is
 guessed, and no class is looked up.
@@ -11,12 +11,13 @@ It says nothing about whether a manifest fits a job: ``protocol.recovery`` does.
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any, Final, TypeVar
 
 import cbor2
 
 from actorflow.errors import CorruptObject
-from actorflow.model.codec import seal, unseal
+from actorflow.model.envelope import seal, unseal
 from actorflow.model.handles import Handle, InlineHandle, ObjectHandle, Scope
 from actorflow.model.key_groups import MAX_PARALLELISM_LIMIT
 from actorflow.model.manifest import ListHandle, Manifest, OperatorSnapshot, Redistribution, SubtaskSnapshot
@@ -266,5 +267,5 @@ def _member(kind: Callable[[str], _T], fields: _Fields, field: str) -> _T:
 
 
 def _ascending(numbers: list[int], place: str) -> None:
-    if any(first >= second for first, second in zip(numbers, numbers[1:], strict=False)):
+    if any(first >= second for first, second in pairwise(numbers)):
         raise _Malformed(f"{place} should ascend")

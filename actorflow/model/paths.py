@@ -10,8 +10,8 @@ Here and nowhere else are the names of objects built and read (architecture 13):
     taskowned/<name>        a piece that belongs to whoever wrote it; no checkpoint's end removes it
     finished                the job reached its end
 
-A name that comes out of a manifest is one plain file name or it is refused, so nothing a stranger wrote leads out of the
-folder where it belongs.  Parsers answer ``None`` for whatever is not ours, as others may put files beside.
+A name that comes out of a manifest is one plain file name or it is refused, so nothing a stranger wrote leads out of
+the folder where it belongs.  Parsers answer ``None`` for whatever is not ours, as others may put files beside.
 """
 
 from __future__ import annotations
@@ -98,7 +98,9 @@ class Home:
     def private(self, checkpoint_id: int, name: str) -> str:
         """Return the name of a piece of one checkpoint."""
         if name == MANIFEST_NAME:
-            raise CorruptObject(f"{self.manifest(checkpoint_id)}: a piece of state is called {name!r} as the manifest is")
+            raise CorruptObject(
+                f"{self.manifest(checkpoint_id)}: a piece of state is called {name!r} as the manifest is"
+            )
         return self.checkpoint(checkpoint_id) + _checked(name)
 
     def shared(self, name: str) -> str:
@@ -146,5 +148,7 @@ class Home:
 
 def _checked(name: str) -> str:
     if not is_plain_name(name):
-        raise CorruptObject(f"{name!r} is not the plain name of an object: a name that leads elsewhere is never followed")
+        raise CorruptObject(
+            f"{name!r} is not the plain name of an object: a name that leads elsewhere is never followed"
+        )
     return name

@@ -46,7 +46,9 @@ def encode_block(codec: Codec, operator: str, block: Block) -> bytes:
         return _encode(codec, operator, block, is_wrapped=wrapped > 0)
     parts = []
     for is_wrapped in (False, True):
-        pairs = [pair for pair in zip(block.tokens, block.values, strict=True) if (type(pair[0]) is tuple) == is_wrapped]
+        pairs = [
+            pair for pair in zip(block.tokens, block.values, strict=True) if (type(pair[0]) is tuple) == is_wrapped
+        ]
         part = Block(block.state, block.kind, [token for token, _ in pairs], [value for _, value in pairs])
         parts.append(_encode(codec, operator, part, is_wrapped=is_wrapped))
     return b"".join(parts)
@@ -69,9 +71,7 @@ def _blame(codec: Codec, operator: str, block: Block) -> None:
         try:
             codec.encode_column([value])
         except InvalidValue as error:
-            raise InvalidValue(
-                f"operator {operator!r}, state {block.state!r}, key {_shown(token)}: {error}"
-            ) from error
+            raise InvalidValue(f"operator {operator!r}, state {block.state!r}, key {_shown(token)}: {error}") from error
 
 
 def _shown(token: Any) -> str:

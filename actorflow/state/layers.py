@@ -10,6 +10,7 @@ A layer knows nothing of snapshots; ``tables.py`` decides which layer is written
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any, Final
 
 __all__ = ("ABSENT", "PLACES", "Layer", "place_of")
@@ -46,7 +47,7 @@ class Layer:
 
     def __init__(self, parts: int, split_above: int) -> None:
         bounds = [PLACES * index // parts for index in range(parts + 1)]
-        self._parts = [_Part(start, end) for start, end in zip(bounds, bounds[1:], strict=False)]
+        self._parts = [_Part(start, end) for start, end in pairwise(bounds)]
         self.places = 1 if parts == 1 else PLACES
         self.dicts: list[dict[Any, Any]] = []
         for part in self._parts:
@@ -101,9 +102,7 @@ class Layer:
     def _split(self, index: int, part: _Part) -> None:
         middle = (part.start + part.end) // 2
         upper = _Part(middle, part.end)
-        upper.entries = {
-            token: value for token, value in part.entries.items() if place_of(token) % PLACES >= middle
-        }
+        upper.entries = {token: value for token, value in part.entries.items() if place_of(token) % PLACES >= middle}
         for token in upper.entries:
             del part.entries[token]
         part.end = middle

@@ -81,9 +81,7 @@ class MemoryBackend(StateBackend):
         table = self._tables.get((operator, state))
         if table is None:
             where = f"operator {operator!r}, state {state!r}"
-            table = MemoryTable(
-                self._codec, where, kind, plain_up_to=self._plain_up_to, split_above=self._split_above
-            )
+            table = MemoryTable(self._codec, where, kind, plain_up_to=self._plain_up_to, split_above=self._split_above)
             self._tables[operator, state] = table
         elif table.kind != kind:
             before = "restored" if now == "declared" else "declared"

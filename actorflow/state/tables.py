@@ -141,10 +141,10 @@ class MemoryTable(KeyedTable):
             plain[token] = value
             return
         place = place_of(token)
-        layers, index = self._layers, self._frozen
-        layer = layers[index]
+        layers, frozen = self._layers, self._frozen
+        layer = layers[frozen]
         layer.dicts[place % layer.places][token] = value
-        for index in range(index + 1, len(layers)):
+        for index in range(frozen + 1, len(layers)):
             layer = layers[index]
             layer.dicts[place % layer.places].pop(token, None)
 
