@@ -77,67 +77,72 @@ def _path(trail: list[tuple[int, Any]], number: int, move: Any) -> list[Any]:
 
 # ── copies and fingerprints ──────────────────────────────────────────────────────────────────
 
-_NAMES: dict[type, tuple[str, ...]] = {}
+_SCALARS = (int, str, bytes, float, type(None), Enum, frozenset)
+_PLANS: dict[type, Any] = {}  # how to treat a class: looked up for each value of each state, hence the haste
 
 
-def _names(kind: type) -> tuple[str, ...]:
-    """The slots of a class and its bases, but for a machine's story, which is memory and no state."""
-    if kind not in _NAMES:
-        slots: list[str] = []
-        for base in kind.__mro__:
-            declared = base.__dict__.get("__slots__", ())
-            slots += [declared] if isinstance(declared, str) else list(declared)
-        _NAMES[kind] = tuple(name for name in slots if name not in {"story", "__weakref__", "__dict__"})
-    return _NAMES[kind]
-
-
-def _is_frozen(value: Any) -> bool:
-    parameters = getattr(type(value), "__dataclass_params__", None)
-    return parameters is not None and bool(parameters.frozen)
-
-
-_SCALARS = (int, str, bytes, float, bool, type(None), Enum, frozenset)
+def _plan(kind: type) -> Any:
+    """``ATOM``, ``SKIP``, a container's class, or the slots to go through (but for a machine's story: no state)."""
+    if kind not in _PLANS:
+        parameters = getattr(kind, "__dataclass_params__", None)
+        if issubclass(kind, _SCALARS) or (parameters is not None and parameters.frozen):
+            _PLANS[kind] = "ATOM"
+        elif issubclass(kind, Edges) or "__call__" in dir(kind):
+            _PLANS[kind] = "SKIP"
+        elif issubclass(kind, (list, tuple, set, dict, deque)):
+            _PLANS[kind] = next(one for one in (list, tuple, set, dict, deque) if issubclass(kind, one))
+        else:
+            slots: list[str] = []
+            for base in kind.__mro__:
+                declared = base.__dict__.get("__slots__", ())
+                slots += [declared] if isinstance(declared, str) else list(declared)
+            _PLANS[kind] = tuple(name for name in slots if name not in {"story", "__weakref__", "__dict__"})
+    return _PLANS[kind]
 
 
 def copy_of(value: W) -> W:
     """A copy that shares only what can't change, and ``Edges``."""
-    kind = type(value)
-    if isinstance(value, (*_SCALARS, tuple, Edges)) or _is_frozen(value) or callable(value):
+    kind: Any = type(value)
+    plan = _PLANS.get(kind) or _plan(kind)
+    if plan == "ATOM" or plan == "SKIP" or plan is tuple:  # noqa: PLR1714  # a tuple of strings can't be compared with a set
         return value
-    if isinstance(value, (list, set)):
-        return kind(map(copy_of, value))  # type: ignore[call-arg]  # list and set take an iterable
-    if isinstance(value, dict):
-        return kind((key, copy_of(held)) for key, held in value.items())  # type: ignore[call-arg]  # as does dict
-    if isinstance(value, deque):
-        return deque(map(copy_of, value), value.maxlen)  # type: ignore[return-value]  # a deque for a deque
-    twin = kind.__new__(kind)
-    for name in _names(kind):
-        if hasattr(value, name):
-            setattr(twin, name, copy_of(getattr(value, name)))
-    if hasattr(value, "__dict__"):
-        for name, held in vars(value).items():
+    given: Any = value
+    if plan is list or plan is set:
+        return kind([copy_of(held) for held in given])  # type: ignore[no-any-return]
+    if plan is dict:
+        return kind([(key, copy_of(held)) for key, held in given.items()])  # type: ignore[no-any-return]
+    if plan is deque:
+        return deque(map(copy_of, given), given.maxlen)  # type: ignore[return-value]
+    twin: Any = kind.__new__(kind)
+    for name in plan:
+        if hasattr(given, name):
+            setattr(twin, name, copy_of(getattr(given, name)))
+    if hasattr(given, "__dict__"):
+        for name, held in vars(given).items():
             setattr(twin, name, copy_of(held))
-    if isinstance(value, Machine):
-        twin.story = value.story.copy()  # type: ignore[attr-defined]  # a machine for a machine
-    return twin
+    if isinstance(given, Machine):
+        twin.story = given.story.copy()
+    return twin  # type: ignore[no-any-return]
 
 
 def fingerprint(value: Any) -> Hashable:
     """What makes two states the same state; stories and ``Edges`` do not count."""
-    if isinstance(value, _SCALARS) or _is_frozen(value):
-        return value  # type: ignore[no-any-return]  # hashable by being frozen
-    if isinstance(value, (list, tuple, deque)):
-        return tuple(map(fingerprint, value))
-    if isinstance(value, set):
-        return frozenset(map(fingerprint, value))
-    if isinstance(value, dict):
-        return tuple((key, fingerprint(held)) for key, held in value.items())
-    if isinstance(value, Edges) or callable(value):
+    kind: Any = type(value)
+    plan = _PLANS.get(kind) or _plan(kind)
+    if plan == "ATOM":
+        return value  # type: ignore[no-any-return]
+    if plan == "SKIP":
         return None
-    parts: list[Hashable] = [type(value).__name__]
-    parts += [fingerprint(getattr(value, name, None)) for name in _names(type(value))]
+    if plan is list or plan is tuple or plan is deque:
+        return tuple([fingerprint(held) for held in value])
+    if plan is set:
+        return frozenset([fingerprint(held) for held in value])
+    if plan is dict:
+        return tuple([(key, fingerprint(held)) for key, held in value.items()])
+    parts: list[Hashable] = [kind.__name__]
+    parts += [fingerprint(getattr(value, name, None)) for name in plan]
     if hasattr(value, "__dict__"):
-        parts += [(name, fingerprint(held)) for name, held in vars(value).items()]
+        parts += [fingerprint(held) for held in vars(value).values()]
     return tuple(parts)
 
 
@@ -212,8 +217,7 @@ class Edges:
     def step(self, machine: Machine[Any, Any], event: Any) -> list[Any]:
         """Let the machine take an event, check it, and note the edge."""
         phase = type(machine.phase).__name__
-        effects = machine.on(event)
-        machine.check()
+        effects = machine.on(event)  # which checks what must always hold
         names = tuple(name for name, _ in groupby(type(effect).__name__ for effect in effects))
         self.seen[Edge(phase, type(event).__name__, names, type(machine.phase).__name__)] = None
         return effects
