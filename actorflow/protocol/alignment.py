@@ -216,9 +216,34 @@ class Counting:
 
 
 class Alignment(Machine[Event, Effect]):
-    """When does this actor take its snapshot?
+    """When does this actor take its snapshot?  ``channels`` are its input; a source has none.
 
-    | phase | event | effects → next phase |
+    | phase    | event                        | effects → next phase                                             |
+    |----------|------------------------------|------------------------------------------------------------------|
+    | Waiting  | BarrierArrived               | BlockChannel, StartAlignment → Aligning                          |
+    | Waiting  | BarrierArrived               | ForwardBarrier, TakeSnapshot → Waiting                           |
+    | Waiting  | BarrierArrived               | ResumeChannel → Waiting                                          |
+    | Waiting  | BarrierArrived               | ForwardCancel → Waiting                                          |
+    | Waiting  | CancelArrived                | Decline?, ForwardCancel → Waiting                                |
+    | Waiting  | CancelArrived                | – → Waiting                                                      |
+    | Waiting  | ChannelEnded                 | – → Waiting                                                      |
+    | Waiting  | CheckpointAborted            | – → Waiting                                                      |
+    | Aligning | BarrierArrived               | BlockChannel → Aligning                                          |
+    | Aligning | BarrierArrived, ChannelEnded | ForwardBarrier, TakeSnapshot, ResumeAllChannels → Waiting        |
+    | Aligning | BarrierArrived               | ResumeChannel → Aligning                                         |
+    | Aligning | BarrierArrived | Decline, ForwardCancel, ResumeAllChannels, BlockChannel, StartAlignment → Aligning |
+    | Aligning | BarrierArrived | Decline, ForwardCancel, ResumeAllChannels, ForwardCancel → Waiting             |
+    | Aligning | CancelArrived                | Decline, ForwardCancel, ResumeAllChannels → Waiting              |
+    | Aligning | CheckpointAborted            | ForwardCancel, ResumeAllChannels → Waiting                       |
+    | Aligning | CancelArrived, ChannelEnded, CheckpointAborted | – → Aligning                                   |
+    | Counting | BarrierArrived               | Decline?, ForwardCancel?, StartAlignment → Counting              |
+    | Counting | BarrierArrived, ChannelEnded | Decline?, ForwardCancel?, ForwardBarrier, TakeSnapshot → Counting |
+    | Counting | BarrierArrived, ChannelEnded | Decline?, ForwardCancel → Counting                               |
+    | Counting | CancelArrived                | Decline?, ForwardCancel → Counting                               |
+    | Counting | BarrierArrived, CancelArrived, ChannelEnded, CheckpointAborted | – → Counting                   |
+    | Waiting, Counting | BarrierInjected     | ForwardBarrier, TakeSnapshot → same                              |
+    | Waiting, Counting | BarrierInjected     | ForwardCancel → same                                             |
+    | Waiting, Counting | BarrierInjected     | – → same                                                         |
     """
 
     __slots__ = ("aborted", "channels", "latest", "newest_abort", "open", "taken")
@@ -253,10 +278,7 @@ class Alignment(Machine[Event, Effect]):
                 return self._count(pending, channel, barrier)
 
             case Waiting(), CancelArrived(_, checkpoint_id):
-                if checkpoint_id <= self.latest:
-                    return []
-                self._reach(checkpoint_id)
-                return [Decline(checkpoint_id, AbortReason.CANCELLATION_MARKER), ForwardCancel(checkpoint_id)]
+                return self._cancel(checkpoint_id) if checkpoint_id > self.latest else []
             case Aligning(pending, arrived), CancelArrived(channel, checkpoint_id):
                 assert channel not in arrived, f"{channel} is blocked and yet a cancel marker came from it"
                 return self._cancel_aligning(pending.checkpoint_id, checkpoint_id)
@@ -293,6 +315,11 @@ class Alignment(Machine[Event, Effect]):
         self.latest = checkpoint_id
         self.aborted = [later for later in self.aborted if later > checkpoint_id]
         return aborted
+
+    def _cancel(self, checkpoint_id: int) -> list[Effect]:
+        """Suppress an id that has not come here yet, for ever."""
+        declined = [] if self._reach(checkpoint_id) else [Decline(checkpoint_id, AbortReason.CANCELLATION_MARKER)]
+        return [*declined, ForwardCancel(checkpoint_id)]
 
     def _snapshot(self, barrier: Barrier) -> list[Effect]:
         assert barrier.checkpoint_id > self.taken, f"a second snapshot for {barrier}, after that of {self.taken}"
@@ -338,28 +365,16 @@ class Alignment(Machine[Event, Effect]):
         self.phase = Waiting()
         return [*self._snapshot(barrier), ResumeAllChannels()]
 
-    def _give_up(self, checkpoint_id: int) -> list[Effect]:
+    def _give_up(self, checkpoint_id: int, reason: AbortReason = AbortReason.DECLINED_SUBSUMED) -> list[Effect]:
         self.phase = Waiting()
-        return [
-            Decline(checkpoint_id, AbortReason.DECLINED_SUBSUMED),
-            ForwardCancel(checkpoint_id),
-            ResumeAllChannels(),
-        ]
+        return [Decline(checkpoint_id, reason), ForwardCancel(checkpoint_id), ResumeAllChannels()]
 
     def _cancel_aligning(self, pending_id: int, checkpoint_id: int) -> list[Effect]:
         if checkpoint_id < pending_id:
             return []
-        older: list[Effect] = []
         if checkpoint_id > pending_id:
-            older = [Decline(pending_id, AbortReason.DECLINED_SUBSUMED), ForwardCancel(pending_id)]
-            self._reach(checkpoint_id)
-        self.phase = Waiting()
-        return [
-            *older,
-            Decline(checkpoint_id, AbortReason.CANCELLATION_MARKER),
-            ForwardCancel(checkpoint_id),
-            ResumeAllChannels(),
-        ]
+            return _ordered([*self._give_up(pending_id), *self._cancel(checkpoint_id)])
+        return self._give_up(pending_id, AbortReason.CANCELLATION_MARKER)
 
     # ── at least once ────────────────────────────────────────────────────────────────────────
 
@@ -372,7 +387,7 @@ class Alignment(Machine[Event, Effect]):
             if len(self.open) > 1 and not aborted:
                 effects = [StartAlignment(barrier.checkpoint_id)]
             if len(pending) > MOST_PENDING:
-                effects = [*_dropped(pending[:1]), *effects]
+                effects = [*_dropped(pending[:1], AbortReason.DECLINED_SUBSUMED), *effects]
                 pending = pending[1:]
         else:
             pending = tuple(
@@ -390,21 +405,17 @@ class Alignment(Machine[Event, Effect]):
         if not complete:
             return []
         newest = pending[complete[-1]]
-        older = _dropped(pending[: complete[-1]])
-        return [*older, *(_dropped((newest,)) if newest.aborted else self._snapshot(newest.barrier))]
+        older = _dropped(pending[: complete[-1]], AbortReason.DECLINED_SUBSUMED)
+        return [*older, *([ForwardCancel(newest.checkpoint_id)] if newest.aborted else self._snapshot(newest.barrier))]
 
     def _cancel_counted(self, pending: tuple[Counted, ...], checkpoint_id: int) -> list[Effect]:
         older = tuple(one for one in pending if one.checkpoint_id < checkpoint_id)
-        named = [one for one in pending if one.checkpoint_id == checkpoint_id]
         self.phase = Counting(tuple(one for one in pending if one.checkpoint_id > checkpoint_id))
-        effects = _dropped(older)
-        if checkpoint_id > self.latest or (named and not named[0].aborted):
-            effects.append(Decline(checkpoint_id, AbortReason.CANCELLATION_MARKER))
-        if checkpoint_id > self.latest or named:
-            effects.append(ForwardCancel(checkpoint_id))
+        effects = _dropped(older, AbortReason.DECLINED_SUBSUMED)
         if checkpoint_id > self.latest:
-            self._reach(checkpoint_id)
-        return effects
+            return _ordered([*effects, *self._cancel(checkpoint_id)])
+        named = tuple(one for one in pending if one.checkpoint_id == checkpoint_id)
+        return _ordered([*effects, *_dropped(named, AbortReason.CANCELLATION_MARKER)])
 
     # ── what must always hold ────────────────────────────────────────────────────────────────
 
@@ -431,11 +442,12 @@ def _merged(one: Barrier, other: Barrier) -> Barrier:
     return one if one.elapsed_ms >= other.elapsed_ms else other
 
 
-def _dropped(counted: tuple[Counted, ...]) -> list[Effect]:
+def _dropped(counted: tuple[Counted, ...], reason: AbortReason) -> list[Effect]:
     """Nobody waits for these any more: neither the coordinator, unless it aborted them itself, nor downstream."""
-    effects: list[Effect] = []
-    for one in counted:
-        if not one.aborted:
-            effects.append(Decline(one.checkpoint_id, AbortReason.DECLINED_SUBSUMED))
-        effects.append(ForwardCancel(one.checkpoint_id))
-    return effects
+    declines: list[Effect] = [Decline(one.checkpoint_id, reason) for one in counted if not one.aborted]
+    return [*declines, *(ForwardCancel(one.checkpoint_id) for one in counted)]
+
+
+def _ordered(effects: list[Effect]) -> list[Effect]:
+    """The coordinator is told first, channels are resumed last; in between, ids leave as they came."""
+    return sorted(effects, key=lambda effect: (isinstance(effect, ResumeAllChannels), not isinstance(effect, Decline)))

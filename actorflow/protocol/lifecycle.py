@@ -1,7 +1,7 @@
 """How may a job live, and how an actor?
 
-Two tables say which status may follow which.  A ``Life`` stands somewhere in one of them and refuses, with an assertion,
-any step that the table does not know: such a step is a mistake of ours, never of the world.
+Two tables say which status may follow which.  A ``Life`` stands somewhere in one of them and refuses, with an
+assertion, any step that the table does not know: such a step is a mistake of ours, never of the world.
 
 What makes a job or an actor take a step is decided elsewhere.
 """
