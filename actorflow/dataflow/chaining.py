@@ -1,0 +1,295 @@
+"""How does a batch go through the operators of one actor?
+
+A chain is a tuple of functions from list to list, called one after the other: whole batches, nothing awaited.  The first
+may be keyed; it takes tokens, keys and values in parallel.  What comes first in an actor and waits (a source, a call) and
+what comes last (a sink) is driven by the runtime; everything between is run here.
+
+When the code of an operator raises, the loop variables still say which operator it was and the batch's iterator says
+which record (``blame.py``), so the happy path pays nothing for good errors.
+
+Refuses to know channels, storage, time, or what a checkpoint is besides its id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from actorflow.abc.state import KeyedTable, StateBackend
+from actorflow.abc.world import Clock
+from actorflow.dataflow.blame import failure, position_in
+from actorflow.dataflow.lane import AsyncOperator
+from actorflow.dataflow.physical import Vertex
+from actorflow.dataflow.primitives import Call, Operator, OperatorKind
+from actorflow.dataflow.seat import Hooks, KeyedLoop, Opened, Seat, SideOutputs, Stage
+from actorflow.errors import ActorflowError, IncompatibleState, OperatorFailed
+from actorflow.model.elements import Batch
+from actorflow.model.manifest import Redistribution
+
+__all__ = ("AsyncOperator", "Chain", "ChainContext", "Copier")
+
+
+class Copier(Protocol):
+    """What a chain needs of the codec: copies of what can be changed in place, everything else as it is."""
+
+    def copy(self, value: Any) -> Any: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChainContext:
+    """Where a chain runs.  ``codec`` copies values; its ``registry`` knows the classes that keys are made of."""
+
+    subtask: int
+    backend: StateBackend
+    codec: Copier
+    clock: Clock
+    show_records: bool = True
+
+
+class Chain:
+    """The operators of one actor, opened."""
+
+    def __init__(self, vertex: Vertex, context: ChainContext) -> None:
+        self._subtask, self._shown = context.subtask, context.show_records
+        self._sides = SideOutputs(
+            vertex.tags, [tag for operator in vertex.operators for tag in operator.optional_outputs]
+        )
+        self._keyed: KeyedLoop | None = None
+        self._rules: Stage | None = None
+        self._stages: list[Opened] = []
+        self._names: list[str] = []
+        self._head = vertex.operators[0].name
+        self._hooks: dict[str, Hooks] = {}
+        self._states: dict[str, dict[str, str]] = {}
+        self._tables: list[KeyedTable] = []
+        self._finished = False
+        self.async_operator: AsyncOperator | None = None
+        """The call at the head of this chain, or ``None``."""
+        for operator in vertex.operators:
+            seat = Seat(
+                operator=operator.name,
+                subtask=context.subtask,
+                parallelism=vertex.parallelism,
+                backend=context.backend,
+                copy=context.codec.copy,
+                clock=context.clock,
+                sides=self._sides,
+                names=getattr(context.codec, "registry", None),
+            )
+            try:
+                self._seat(operator, seat)
+            except ActorflowError:
+                raise
+            except Exception as error:
+                raise self._failure(error, operator.name, "opening it raised") from error
+        self._settles = [table.settle for table in self._tables]
+
+    def _seat(self, operator: Operator, seat: Seat) -> None:
+        if isinstance(operator, Call):
+            self.async_operator = call = operator.opens(seat, operator)
+            self._rules = call.run_broadcast
+            hooks = call.hooks
+        else:
+            opened = operator.open(seat)
+            hooks = opened.hooks
+            if operator.kind is OperatorKind.KEYED:
+                assert opened.run_keyed is not None
+                self._keyed, self._rules = _keyed_loop(opened), opened.run_broadcast
+            elif opened.run is not None:
+                self._stages.append(opened)
+                self._names.append(operator.name)
+        if hooks is not None:
+            self._hooks[operator.name] = hooks
+        if seat.states:
+            self._states[operator.name] = seat.states
+            self._tables += seat.tables
+
+    # ── records ──────────────────────────────────────────────────────────────────────────────
+
+    def process(self, batch: Batch, role: int = 0) -> list[Any]:
+        """Run one batch through all operators and return the main output; ``role`` 1 is the broadcast side."""
+        if role:
+            return self._process_rules(batch.values)
+        keyed = self._keyed
+        if keyed is None:
+            return self.process_values(batch.values)
+        keys = batch.keys
+        assert keys is not None
+        tokens, values = batch.tokens, iter(batch.values)
+        try:
+            outputs = keyed(keys if tokens is None else tokens, keys, values)
+        except OperatorFailed:
+            raise
+        except Exception as error:
+            raise self._record_failure(error, self._head, batch.values, values, keys) from error
+        for settle in self._settles:
+            settle()
+        return self.process_values(outputs) if self._stages else outputs
+
+    def process_values(self, values: list[Any]) -> list[Any]:
+        """Run plain values, of a source or out of a call, through the operators behind it."""
+        stage, iterator = None, iter(values)
+        try:
+            for stage in self._stages:
+                iterator = iter(values)
+                values = stage.run(iterator)  # type: ignore[misc]  # only what has `run` is a stage
+        except OperatorFailed:
+            raise
+        except Exception as error:
+            assert stage is not None
+            name = self._names[self._stages.index(stage)]
+            raise self._record_failure(error, name, values, iterator, None) from error
+        return values
+
+    def _process_rules(self, records: list[Any]) -> list[Any]:
+        assert self._rules is not None, "only an operator with a broadcast side has an input of role 1"
+        values = iter(records)
+        try:
+            outputs = self._rules(values)
+        except OperatorFailed:
+            raise
+        except Exception as error:
+            raise self._record_failure(error, self._head, records, values, None) from error
+        return self.process_values(outputs)
+
+    @property
+    def side(self) -> dict[str, list[Any]]:
+        """What was emitted to side outputs and not taken yet, by tag."""
+        return self._sides.content
+
+    def take_side(self) -> dict[str, list[Any]] | None:
+        """Return what was emitted to side outputs since the last call, or ``None``."""
+        return self._sides.take()
+
+    # ── moments ──────────────────────────────────────────────────────────────────────────────
+
+    def open(self) -> None:
+        """Tell the operators that records are about to come."""
+        self._each("on_open", lambda hooks: hooks.open())
+
+    def on_restored(self, checkpoint_id: int) -> None:
+        """Tell the operators that their state of a checkpoint is back."""
+        self._each("on_restored", lambda hooks: hooks.restored(checkpoint_id))
+
+    def on_snapshot(self, checkpoint_id: int) -> None:
+        """Tell the operators that their state is taken right after this."""
+        self._each("on_snapshot", lambda hooks: hooks.snapshot(checkpoint_id))
+
+    def on_completed(self, checkpoint_id: int) -> None:
+        """Tell the operators that a checkpoint completed."""
+        self._each("on_checkpoint_completed", lambda hooks: hooks.completed(checkpoint_id))
+
+    def on_aborted(self, checkpoint_id: int) -> None:
+        """Tell the operators that a checkpoint was aborted."""
+        self._each("on_checkpoint_aborted", lambda hooks: hooks.aborted(checkpoint_id))
+
+    def finish(self) -> list[Any]:
+        """Tell the operators, in order, that the input has ended; return what they still gave.  Once."""
+        assert not self._finished, "an operator finishes once"
+        self._finished = True
+        values: list[Any] = []
+        if self._keyed is not None or self.async_operator is not None:
+            values = self._finish_one(self._head)
+        for index, (stage, name) in enumerate(zip(self._stages, self._names, strict=True)):
+            if values:
+                values = self._run_from(index, values)
+            if stage.hooks is not None:
+                values = values + self._finish_one(name)
+        for settle in self._settles:
+            settle()
+        return values
+
+    def close(self) -> None:
+        """Tell the operators that this attempt is over; all of them, and then raise what the first one raised."""
+        first: Exception | None = None
+        for name, hooks in self._hooks.items():
+            try:
+                hooks.close()
+            except Exception as error:
+                if first is None:
+                    first = self._failure(error, name, "on_close raised")
+                    first.__cause__ = error
+        if first is not None:
+            raise first
+
+    # ── state ────────────────────────────────────────────────────────────────────────────────
+
+    def states(self) -> dict[str, dict[str, str]]:
+        """The keyed states by operator, each with its kind."""
+        return {operator: dict(states) for operator, states in self._states.items()}
+
+    def list_states(self) -> list[tuple[str, str, Redistribution, list[Any]]]:
+        """Return copies of the states that belong to the subtask: operator, state, who receives it, elements."""
+        return [
+            (operator, state, redistribution, elements)
+            for operator, hooks in self._hooks.items()
+            for state, redistribution, elements in hooks.list_states()
+        ]
+
+    def restore_lists(self, operator: str, state: str, elements: list[Any], redistribution: Redistribution) -> None:
+        """Put elements of a snapshot back into a state of this subtask; several calls add up."""
+        hooks = self._hooks.get(operator)
+        if hooks is None:
+            raise IncompatibleState(f"operator {operator!r} has no list state {state!r}, but the snapshot has one")
+        hooks.restore_list(state, elements, redistribution)
+
+    # ── errors ───────────────────────────────────────────────────────────────────────────────
+
+    def _each(self, hook: str, call: Callable[[Hooks], None]) -> None:
+        for name, hooks in self._hooks.items():
+            try:
+                call(hooks)
+            except OperatorFailed:
+                raise
+            except Exception as error:
+                raise self._failure(error, name, f"{hook} raised") from error
+
+    def _finish_one(self, name: str) -> list[Any]:
+        hooks = self._hooks.get(name)
+        if hooks is None:
+            return []
+        try:
+            return hooks.finish()
+        except OperatorFailed:
+            raise
+        except Exception as error:
+            raise self._failure(error, name, "on_end_of_input raised") from error
+
+    def _run_from(self, index: int, values: list[Any]) -> list[Any]:
+        iterator, run = iter(values), self._stages[index].run
+        assert run is not None
+        try:
+            return run(iterator)
+        except OperatorFailed:
+            raise
+        except Exception as error:
+            raise self._record_failure(error, self._names[index], values, iterator, None) from error
+
+    def _failure(self, error: Exception, operator: str, doing: str) -> Exception:
+        return failure(error, operator, self._subtask, shown=self._shown, doing=doing)
+
+    def _record_failure(
+        self, error: Exception, operator: str, values: list[Any], iterator: Any, keys: list[Any] | None
+    ) -> Exception:
+        position = position_in(values, iterator)
+        if position is None:
+            return failure(error, operator, self._subtask, shown=self._shown)
+        return failure(
+            error,
+            operator,
+            self._subtask,
+            shown=self._shown,
+            record=(values[position],),
+            key=() if keys is None else (keys[position],),
+        )
+
+
+def _keyed_loop(opened: Opened) -> KeyedLoop:
+    """Return a loop that always runs what `opened` says now: some put a faster loop in place after the first batch."""
+
+    def run(tokens: list[Any], keys: list[Any], values: Any) -> list[Any]:
+        assert opened.run_keyed is not None
+        return opened.run_keyed(tokens, keys, values)
+
+    return run
