@@ -1,0 +1,292 @@
+"""How fast is a job, measured against the loop that a person would write?
+
+* **W1**: 2,000,000 words, keyed by a user's function, counted by a user's function, given to a user's sink function;
+  source, keyed exchange (a real channel), count and sink in one process.  Nothing here knows that the function counts.
+* **W1x4**: the same with four counters on the one loop.
+* **W1p**: the same with a checkpoint each second to disk, long enough for ten seconds and eight completed checkpoints;
+  ``over_W1`` compares it with the same number of records without checkpoints, in the same round.
+* **W2**: map, filter, map over 5,000,000 integers.
+
+Plain loop and job take turns; of each, one round before is not counted.  Time runs from the first record leaving the
+source to the last one at the sink.  A ratio is the median over rounds of ours to plain in the same round.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import shutil
+import tempfile
+from collections.abc import AsyncIterator, Callable, Sequence
+from datetime import timedelta
+from statistics import median
+from time import perf_counter
+from typing import Any
+
+import actorflow as af
+from actorflow.abc.connectors import Sink, SinkContext, SinkWriter, Source, SourceContext
+from actorflow.abc.world import World
+from actorflow.benchmarks import plain
+from actorflow.runtime.real_world import real_world
+
+__all__ = ("measure",)
+
+CHUNK = 250
+"""Records that leave the source together; the list of words is a multiple of it."""
+
+W1_RECORDS = 2_000_000
+W2_RECORDS = 5_000_000
+W1P_AT_LEAST = 20_000_000
+W1P_SECONDS = 12.0
+
+
+class Stopwatch:
+    """When the first record left and the last one arrived."""
+
+    def __init__(self) -> None:
+        self.first = self.last = 0.0
+
+    @property
+    def seconds(self) -> float:
+        return self.last - self.first
+
+
+class Words(Source[str]):
+    """The list of words, cycled."""
+
+    parallelism = 1
+
+    def __init__(self, records: int, watch: Stopwatch) -> None:
+        self._records, self._watch = records, watch
+
+    async def discover(self, world: World) -> Sequence[str]:
+        return ["words"]
+
+    async def read(self, context: SourceContext[int]) -> AsyncIterator[af.Chunk[str]]:
+        words, records, size = plain.WORDS, self._records, len(plain.WORDS)
+        self._watch.first = perf_counter()
+        for at in range(context.resume_at or 0, records, CHUNK):
+            start = at % size
+            yield af.Chunk(words[start : start + min(CHUNK, records - at)], resume_at=at + CHUNK)
+
+
+class Numbers(Source[int]):
+    """Integers from nought."""
+
+    parallelism = 1
+
+    def __init__(self, records: int, watch: Stopwatch) -> None:
+        self._records, self._watch = records, watch
+
+    async def discover(self, world: World) -> Sequence[str]:
+        return ["numbers"]
+
+    async def read(self, context: SourceContext[int]) -> AsyncIterator[af.Chunk[int]]:
+        self._watch.first = perf_counter()
+        for at in range(context.resume_at or 0, self._records, CHUNK):
+            yield af.Chunk(list(range(at, min(at + CHUNK, self._records))), resume_at=at + CHUNK)
+
+
+class Called(Sink[Any]):
+    """A user's function, called once per record; the time is noted once per batch."""
+
+    def __init__(self, function: Callable[[Any], None], watch: Stopwatch) -> None:
+        self._function, self._watch = function, watch
+
+    async def open(self, context: SinkContext) -> SinkWriter[Any]:
+        return _CalledWriter(self._function, self._watch)
+
+
+class _CalledWriter(SinkWriter[Any]):
+    def __init__(self, function: Callable[[Any], None], watch: Stopwatch) -> None:
+        self._function, self._watch = function, watch
+
+    async def write(self, records: list[Any]) -> None:
+        function = self._function
+        for record in records:
+            function(record)
+        self._watch.last = perf_counter()
+
+
+class Run:
+    """One run of a job: how long it took, what the sink saw, how many checkpoints completed."""
+
+    def __init__(self, seconds: float, calls: int, checkpoints: int) -> None:
+        self.seconds, self.calls, self.checkpoints = seconds, calls, checkpoints
+
+
+def run_job(
+    build: Callable[[Callable[[Any], None], Stopwatch], af.Job],
+    *,
+    parallelism: int = 1,
+    every: timedelta | None = None,
+    sink: Callable[[Any], None] | None = None,
+) -> Run:
+    """Run a job to its end in a loop of its own."""
+    counted, box = plain.make_sink()
+    watch = Stopwatch()
+    folder = tempfile.mkdtemp(prefix="actorflow-bench-") if every is not None else None
+    checkpoints = af.Checkpoints(storage=folder, every=every)
+    job = build(sink or counted, watch)
+
+    async def main() -> int:
+        environment = af.Environment(
+            parallelism=parallelism, checkpoints=checkpoints, world=real_world(owns_process=True)
+        )
+        async with environment.run(job) as handle:
+            await handle.wait()
+            return handle.progress.checkpoints_completed - 1  # without the final one
+
+    try:
+        completed = asyncio.run(main())
+    finally:
+        if folder is not None:
+            shutil.rmtree(folder)
+        gc.unfreeze()
+    return Run(watch.seconds, box[0], completed)
+
+
+def w1_job(records: int) -> Callable[[Callable[[Any], None], Stopwatch], af.Job]:
+    """The job of W1."""
+
+    def build(sink: Callable[[Any], None], watch: Stopwatch) -> af.Job:
+        job = af.Job("w1")
+        (
+            job.read(Words(records, watch), name="words")
+            .key_by(plain.key_of)
+            .stateful_map(plain.count_word, name="count")
+            .write(Called(sink, watch), name="sink")
+        )
+        return job
+
+    return build
+
+
+def w2_job(records: int) -> Callable[[Callable[[Any], None], Stopwatch], af.Job]:
+    """The job of W2."""
+
+    def build(sink: Callable[[Any], None], watch: Stopwatch) -> af.Job:
+        job = af.Job("w2")
+        (
+            job.read(Numbers(records, watch), name="numbers")
+            .map(plain.increment)
+            .filter(plain.is_even)
+            .map(plain.double)
+            .write(Called(sink, watch), name="sink")
+        )
+        return job
+
+    return build
+
+
+def check_counts(parallelism: int) -> None:
+    """Compare the counts of a job with those of the plain loop, in a round that is not measured."""
+    records = len(plain.WORDS) * 20 + 17
+    latest: dict[str, int] = {}
+
+    def keep(output: tuple[str, int]) -> None:
+        word, count = output
+        assert count == latest.get(word, 0) + 1, f"{word} was counted {count} after {latest.get(word, 0)}"
+        latest[word] = count
+
+    run_job(w1_job(records), parallelism=parallelism, sink=keep)
+    _, counts, _ = plain.plain_w1(records)
+    assert latest == counts, "the counts of the job are not those of the plain loop"
+
+
+def measure(*, rounds: int = 5, tell: Callable[[str], None] = lambda line: None) -> dict[str, dict[str, float]]:
+    """Measure all workloads; ``tell`` is given a line after each round."""
+    rounds = max(1, rounds)
+    results: dict[str, dict[str, float]] = {}
+    for name, parallelism in (("W1", 1), ("W1x4", 4)):
+        check_counts(parallelism)
+        results[name] = _compare(
+            name,
+            rounds,
+            W1_RECORDS,
+            lambda: _checked_w1(W1_RECORDS),
+            lambda p=parallelism: _checked(run_job(w1_job(W1_RECORDS), parallelism=p), W1_RECORDS),  # type: ignore[misc]
+            tell,
+        )
+    results["W1p"] = _measure_w1p(rounds, results["W1"]["actorflow_per_s"], tell)
+    results["W2"] = _compare(
+        "W2",
+        rounds,
+        W2_RECORDS,
+        lambda: plain.plain_w2(W2_RECORDS)[0],
+        lambda: _checked(run_job(w2_job(W2_RECORDS)), W2_RECORDS // 2),
+        tell,
+    )
+    return results
+
+
+def _checked_w1(records: int) -> float:
+    seconds, counts, calls = plain.plain_w1(records)
+    assert calls == records == sum(counts.values())
+    return seconds
+
+
+def _checked(run: Run, calls: int) -> float:
+    assert run.calls == calls, f"the sink was called {run.calls} times instead of {calls}"
+    return run.seconds
+
+
+def _compare(
+    name: str,
+    rounds: int,
+    records: int,
+    run_plain: Callable[[], float],
+    run_ours: Callable[[], float],
+    tell: Callable[[str], None],
+) -> dict[str, float]:
+    plains, ours = [], []
+    for number in range(rounds + 1):
+        gc.collect()
+        plain_s = run_plain()
+        gc.collect()
+        ours_s = run_ours()
+        if number == 0:
+            continue
+        plains.append(plain_s)
+        ours.append(ours_s)
+        tell(f"{name} round {number} of {rounds}: {plain_s / ours_s:.3f} of the plain loop")
+    return {
+        "plain_per_s": round(records / median(plains)),
+        "actorflow_per_s": round(records / median(ours)),
+        "ratio": round(median(one / other for one, other in zip(plains, ours, strict=True)), 3),
+    }
+
+
+def _measure_w1p(rounds: int, w1_per_s: float, tell: Callable[[str], None]) -> dict[str, float]:
+    records = max(W1P_AT_LEAST, round(w1_per_s * W1P_SECONDS / 1_000_000) * 1_000_000)
+    every = timedelta(seconds=1)
+    plains, without, ours, checkpoints = [], [], [], []
+    for number in range(rounds + 1):
+        if number == 0:
+            # The round that is not counted need not be as long.
+            run_job(w1_job(W1_RECORDS))
+            run_job(w1_job(W1_RECORDS), every=every)
+            continue
+        gc.collect()
+        plains.append(_checked_w1(records))
+        gc.collect()
+        without.append(_checked(run_job(w1_job(records)), records))
+        gc.collect()
+        run = run_job(w1_job(records), every=every)
+        ours.append(_checked(run, records))
+        checkpoints.append(run.checkpoints)
+        assert run.seconds >= 10 and run.checkpoints >= 8, (
+            f"{run.seconds:.1f} s with {run.checkpoints} checkpoints are too short a run"
+        )
+        tell(
+            f"W1p round {number} of {rounds}: {plains[-1] / ours[-1]:.3f} of the plain loop, "
+            f"{without[-1] / ours[-1]:.3f} of W1, {run.checkpoints} checkpoints"
+        )
+    return {
+        "records": records,
+        "plain_per_s": round(records / median(plains)),
+        "actorflow_per_s": round(records / median(ours)),
+        "ratio": round(median(one / other for one, other in zip(plains, ours, strict=True)), 3),
+        "checkpoints": min(checkpoints),
+        "over_W1": round(median(one / other for one, other in zip(without, ours, strict=True)), 3),
+    }

@@ -1,0 +1,143 @@
+"""Drives ``protocol.two_phase`` for one sink writer: prepares at barriers, commits with a permit, retries.
+
+All of it happens in the actor's own turn, so no two methods of a writer ever run at the same time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import Any
+
+from actorflow.abc.connectors import TransactionalWriter
+from actorflow.abc.world import World
+from actorflow.errors import StorageFailed
+from actorflow.model import journal
+from actorflow.model.ids import ActorId
+from actorflow.protocol import two_phase
+from actorflow.protocol.fencing import CommitPermit
+
+__all__ = ("Committer",)
+
+
+class Committer:
+    """The prepared output of one writer."""
+
+    def __init__(self, *, operator: str, actor: ActorId, world: World, writer: TransactionalWriter[Any]) -> None:
+        self._operator, self._actor, self._world, self._writer = operator, actor, world, writer
+        self._machine = two_phase.TwoPhaseCommit()
+        self._permits: list[CommitPermit] = []
+
+    async def restore(self, elements: list[Any], permit: CommitPermit | None) -> None:
+        """Commit what the restored checkpoint left: ``[checkpoint, committable]`` each."""
+        left: dict[int, list[Any]] = {}
+        for checkpoint_id, committable in elements:
+            left.setdefault(checkpoint_id, []).append(committable)
+        pending = tuple(two_phase.Pending(number, tuple(items)) for number, items in sorted(left.items()))
+        await self._feed(two_phase.Restored(pending, permit))
+
+    def prepare(self, checkpoint_id: int) -> tuple[list[Any], Awaitable[None] | None]:
+        """Cut at a barrier; return all that is not known to be committed, and what is to be awaited before it counts."""
+        prepared = self._writer.prepare(checkpoint_id)
+        effects = self._machine.on(two_phase.Prepared(checkpoint_id, tuple(prepared.committables)))
+        assert not effects, "a cut commits nothing"
+        self._announce(
+            journal.SinkPrepared(
+                checkpoint=checkpoint_id,
+                actor=str(self._actor),
+                operator=self._operator,
+                committables=len(prepared.committables),
+            )
+        )
+        elements = [
+            [pending.checkpoint_id, committable]
+            for pending in self._machine.pending
+            for committable in pending.committables
+        ]
+        return elements, prepared.rest
+
+    def permit(self, permit: CommitPermit) -> None:
+        """Note that a checkpoint may be committed, as soon as it is this actor's turn."""
+        self._permits.append(permit)
+
+    async def commit(self) -> None:
+        """Commit what is permitted; waits and tries again a bounded number of times."""
+        while self._permits:
+            await self._feed(two_phase.CheckpointCompleted(self._permits[0]))
+            self._permits.pop(0)
+
+    def finished(self) -> None:
+        """The writer got its last record."""
+        self._machine.on(two_phase.Finished())
+
+    async def close(self, published: int) -> None:
+        """The job is over: finish what was permitted, discard what no manifest can name."""
+        phase = self._machine.phase
+        if isinstance(phase, two_phase.Waiting):
+            # A commit was cut short when the actor was cancelled; it repeats without harm.
+            await self._feed(two_phase.RetryDue(phase.checkpoint_id))
+        await self.commit()
+        await self._feed(two_phase.Closing(published))
+
+    def abandon(self) -> None:
+        """Another attempt follows, or another owner: touch nothing."""
+        self._machine.on(two_phase.Abandoned())
+
+    async def _feed(self, event: two_phase.Event) -> None:
+        effects = self._machine.on(event)
+        while effects:
+            following: list[two_phase.Effect] = []
+            for effect in effects:
+                match effect:
+                    case two_phase.Commit(checkpoint_id, committables, permit):
+                        following += await self._commit(checkpoint_id, list(committables), permit)
+                    case two_phase.Retry(checkpoint_id, after_ms, attempt):
+                        self._announce(
+                            journal.StorageRetried(
+                                operation=f"commit of {self._actor}", name=str(checkpoint_id), attempt=attempt
+                            )
+                        )
+                        await self._world.clock.sleep(after_ms)
+                        following += self._machine.on(two_phase.RetryDue(checkpoint_id))
+                    case two_phase.Discard(_, committables):
+                        await self._writer.discard(list(committables))
+                        self._announce(
+                            journal.SinkDiscarded(
+                                actor=str(self._actor), operator=self._operator, committables=len(committables)
+                            )
+                        )
+                    case two_phase.Fail(checkpoint_id, reason):
+                        raise StorageFailed(
+                            f"operator {self._operator!r}, subtask {self._actor.subtask}: committing checkpoint "
+                            f"{checkpoint_id} failed too often: {reason}"
+                        )
+                    case two_phase.Close():
+                        pass
+                    case _:  # pragma: no cover
+                        raise AssertionError(f"can't carry out {effect!r}")
+            effects = following
+
+    async def _commit(
+        self, checkpoint_id: int, committables: list[Any], permit: CommitPermit
+    ) -> list[two_phase.Effect]:
+        answered = False
+        try:
+            await self._writer.commit(committables, permit)
+            answered = True
+        except Exception as error:
+            answered = True
+            return self._machine.on(two_phase.CommitAnswered(checkpoint_id, f"{type(error).__name__}: {error}"))
+        finally:
+            if not answered:
+                self._machine.on(two_phase.CommitAnswered(checkpoint_id, "it was cut short"))
+        self._announce(
+            journal.SinkCommitted(
+                checkpoint=checkpoint_id,
+                actor=str(self._actor),
+                operator=self._operator,
+                committables=len(committables),
+            )
+        )
+        return self._machine.on(two_phase.CommitAnswered(checkpoint_id))
+
+    def _announce(self, entry: journal.Entry) -> None:
+        self._world.observer.announce(entry)

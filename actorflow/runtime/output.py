@@ -1,0 +1,299 @@
+"""Partition, fill buffers, hand over: the output side of one actor.
+
+An output holds, per exchange, buffers that are being filled.  A buffer leaves when it is full, before any control
+element, when the actor has nothing else to do, and after ``flush_after`` at the latest.  What finds no room in its channel
+stays here as the actor's *remainder*; while there is one the actor takes no new batch, so memory stays within the
+channels plus what one batch in hand turns into.
+
+A control element goes behind the remainder of its channel, never past it: an aligned barrier does not overtake.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from actorflow.model.elements import Batch
+from actorflow.model.key_groups import KeyRouter
+from actorflow.runtime.mailbox import Channel
+
+__all__ = (
+    "BroadcastExchange",
+    "ExchangeWriter",
+    "KeyedExchange",
+    "KeyedSingleExchange",
+    "Output",
+    "RoutedExchange",
+    "SingleExchange",
+)
+
+KeyFunction = Callable[[list[Any]], list[Any]]
+TokenFunction = Callable[[list[Any]], list[Any] | None]
+
+
+class ExchangeWriter:
+    """The sending side of one exchange at one actor."""
+
+    __slots__ = ("channels", "output", "records", "tag")
+
+    def __init__(self, channels: list[Channel], records: int, tag: str | None = None) -> None:
+        self.channels, self.records, self.tag = channels, records, tag
+        self.output: Output
+
+    def emit(self, values: list[Any]) -> None:
+        """Take over some records; the list is not changed any more by anybody."""
+        raise NotImplementedError
+
+    def flush(self) -> None:
+        """Send what is being filled."""
+        raise NotImplementedError
+
+    @property
+    def is_filling(self) -> bool:
+        """Whether something waits for company."""
+        raise NotImplementedError
+
+
+class SingleExchange(ExchangeWriter):
+    """To one channel: lists pass through by reference and are joined only while they are small."""
+
+    __slots__ = ("_values",)
+
+    def __init__(self, channels: list[Channel], records: int, tag: str | None = None) -> None:
+        super().__init__(channels, records, tag)
+        self._values: list[Any] = []
+
+    def emit(self, values: list[Any]) -> None:
+        waiting = self._values
+        if waiting:
+            if len(waiting) + len(values) <= self.records:
+                values = [*waiting, *values]
+            else:
+                self._send(waiting)
+        if len(values) < self.records:
+            self._values = values
+            return
+        self._values = []
+        if len(values) == self.records:
+            self._send(values)
+        else:
+            for start in range(0, len(values), self.records):
+                self._send(values[start : start + self.records])
+
+    def _send(self, values: list[Any]) -> None:
+        self.output.send(self.channels[0], Batch(values))
+
+    def flush(self) -> None:
+        if self._values:
+            values, self._values = self._values, []
+            self._send(values)
+
+    @property
+    def is_filling(self) -> bool:
+        return bool(self._values)
+
+
+class KeyedSingleExchange(SingleExchange):
+    """A keyed exchange to one channel: keys are computed, but nothing is routed."""
+
+    __slots__ = ("_key_of", "_tokens_of")
+
+    def __init__(
+        self, channels: list[Channel], records: int, key_of: KeyFunction, tokens_of: TokenFunction, tag: str | None = None
+    ) -> None:
+        super().__init__(channels, records, tag)
+        self._key_of, self._tokens_of = key_of, tokens_of
+
+    def _send(self, values: list[Any]) -> None:
+        keys = self._key_of(values)
+        self.output.send(self.channels[0], Batch(values, keys, self._tokens_of(keys)))
+
+
+class RoutedExchange(ExchangeWriter):
+    """To several channels, each record to the one that ``route`` names."""
+
+    __slots__ = ("_filling", "_route")
+
+    def __init__(
+        self,
+        channels: list[Channel],
+        records: int,
+        route: Callable[[list[Any]], list[int]],
+        tag: str | None = None,
+    ) -> None:
+        super().__init__(channels, records, tag)
+        self._route = route
+        self._filling: list[list[Any]] = [[] for _ in channels]
+
+    def emit(self, values: list[Any]) -> None:
+        adders = [buffer.append for buffer in self._filling]
+        for index, value in zip(self._route(values), values, strict=True):
+            adders[index](value)
+        self._cut(self.records)
+
+    def flush(self) -> None:
+        self._cut(1)
+
+    def _cut(self, at_least: int) -> None:
+        records = self.records
+        for index, values in enumerate(self._filling):
+            if len(values) >= at_least:
+                self._filling[index] = []
+                for start in range(0, len(values), records):
+                    piece = values if len(values) <= records else values[start : start + records]
+                    self.output.send(self.channels[index], Batch(piece))
+
+    @property
+    def is_filling(self) -> bool:
+        return any(self._filling)
+
+
+class KeyedExchange(ExchangeWriter):
+    """To several channels by key group.  Keys are their own tokens until a batch comes in which one is not."""
+
+    __slots__ = ("_filling", "_key_of", "_keys", "_plain", "_router", "_tokens_of")
+
+    def __init__(
+        self,
+        channels: list[Channel],
+        records: int,
+        key_of: KeyFunction,
+        tokens_of: TokenFunction,
+        router: KeyRouter,
+        tag: str | None = None,
+    ) -> None:
+        super().__init__(channels, records, tag)
+        self._key_of, self._tokens_of, self._router = key_of, tokens_of, router
+        self._plain = True
+        self._filling: list[list[Any]] = [[] for _ in channels]
+        self._keys: list[list[Any]] = [[] for _ in channels]
+
+    def emit(self, values: list[Any]) -> None:
+        keys = self._key_of(values)
+        tokens = self._tokens_of(keys)
+        if tokens is None:
+            indexes = self._router.channels(keys)
+        else:
+            self._plain = False
+            indexes = self._router.channels(tokens)
+        value_adders = [buffer.append for buffer in self._filling]
+        key_adders = [buffer.append for buffer in self._keys]
+        for index, value, key in zip(indexes, values, keys, strict=True):
+            value_adders[index](value)
+            key_adders[index](key)
+        self._cut(self.records)
+
+    def flush(self) -> None:
+        self._cut(1)
+
+    def _cut(self, at_least: int) -> None:
+        records = self.records
+        for index, values in enumerate(self._filling):
+            if len(values) < at_least:
+                continue
+            keys = self._keys[index]
+            self._filling[index], self._keys[index] = [], []
+            if len(values) <= records:
+                self._send(index, values, keys)
+                continue
+            for start in range(0, len(values), records):
+                self._send(index, values[start : start + records], keys[start : start + records])
+
+    def _send(self, index: int, values: list[Any], keys: list[Any]) -> None:
+        tokens = None if self._plain else self._tokens_of(keys)
+        self.output.send(self.channels[index], Batch(values, keys, tokens))
+
+    @property
+    def is_filling(self) -> bool:
+        return any(self._filling)
+
+
+class BroadcastExchange(SingleExchange):
+    """Every record to every channel; all of them get the same batch by reference."""
+
+    __slots__ = ()
+
+    def _send(self, values: list[Any]) -> None:
+        batch = Batch(values)
+        for channel in self.channels:
+            self.output.send(channel, batch)
+
+
+class Output:
+    """All exchanges that an actor writes to, and its remainder."""
+
+    __slots__ = ("_tagged", "all_channels", "exchanges", "main", "remainder", "records_out")
+
+    def __init__(self, exchanges: list[ExchangeWriter]) -> None:
+        self.exchanges = exchanges
+        self.main = [exchange for exchange in exchanges if exchange.tag is None]
+        self._tagged: dict[str, list[ExchangeWriter]] = {}
+        self.all_channels: list[Channel] = []
+        self.remainder: deque[tuple[Channel, Any]] = deque()
+        self.records_out = 0
+        for exchange in exchanges:
+            exchange.output = self
+            self.all_channels.extend(exchange.channels)
+            if exchange.tag is not None:
+                self._tagged.setdefault(exchange.tag, []).append(exchange)
+        for position, channel in enumerate(self.all_channels):
+            channel.position = position
+
+    @property
+    def is_available(self) -> bool:
+        """Whether the actor may take another batch."""
+        return not self.remainder
+
+    @property
+    def is_filling(self) -> bool:
+        """Whether a partly filled buffer waits for company."""
+        return any(exchange.is_filling for exchange in self.exchanges)
+
+    def emit(self, values: list[Any]) -> None:
+        """Send records to the main outputs."""
+        self.records_out += len(values)
+        for exchange in self.main:
+            exchange.emit(values)
+
+    def emit_side(self, tag: str, values: list[Any]) -> None:
+        """Send records to a side output; without a reader they go nowhere, as the plan said."""
+        for exchange in self._tagged.get(tag, ()):
+            exchange.emit(values)
+
+    def send(self, channel: Channel, batch: Batch) -> None:
+        """Hand a batch over, or keep it as remainder, in order."""
+        if self.remainder or not channel.try_put(batch):
+            self.remainder.append((channel, batch))
+
+    def flush(self) -> None:
+        """Send everything that is being filled."""
+        for exchange in self.exchanges:
+            exchange.flush()
+
+    def control(self, element: Any) -> None:
+        """Send a control element to every channel, behind everything emitted before."""
+        self.flush()
+        for channel in self.all_channels:
+            if self.remainder:
+                self.remainder.append((channel, element))
+            else:
+                channel.put_control(element)
+
+    def repay(self) -> None:
+        """Place what now finds room; per channel in order, and one full channel does not hold up the others."""
+        if not self.remainder:
+            return
+        left: deque[tuple[Channel, Any]] = deque()
+        full: set[int] = set()
+        for channel, element in self.remainder:
+            position = channel.position
+            if position in full:
+                left.append((channel, element))
+            elif type(element) is Batch:
+                if not channel.try_put(element):
+                    full.add(position)
+                    left.append((channel, element))
+            else:
+                channel.put_control(element)
+        self.remainder = left

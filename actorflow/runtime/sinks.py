@@ -1,0 +1,66 @@
+"""Opens an actor's sink, and settles what an earlier life left with it.
+
+Everything here happens before the first record: a sink that can't work is refused, what the restored checkpoint left to
+commit is committed with the base's permit, and what nobody names is swept.
+"""
+
+from __future__ import annotations
+
+from actorflow.abc.connectors import SinkContext, TransactionalWriter
+from actorflow.errors import ActorflowError, OperatorFailed
+from actorflow.model import journal
+from actorflow.protocol.fencing import CommitPermit
+from actorflow.runtime.actor import Actor
+from actorflow.runtime.committer import Committer
+
+__all__ = ("open_sink", "sweep_sink")
+
+
+async def open_sink(
+    actor: Actor,
+    *,
+    generation: int,
+    home: str,
+    parallelism: int,
+    exactly_once: bool,
+    permit: CommitPermit | None,
+    restored_checkpoint: int | None,
+) -> None:
+    """Open the writer of an actor and commit what its snapshot left."""
+    assert actor.sink is not None
+    operator = actor.operators[-1]
+    context = SinkContext(
+        operator=operator,
+        subtask=actor.id.subtask,
+        parallelism=parallelism,
+        generation=generation,
+        home=home,
+        world=actor.world,
+        exactly_once=exactly_once,
+        restored_checkpoint=restored_checkpoint,
+    )
+    try:
+        actor.writer = await actor.sink.open(context)
+    except ActorflowError as error:
+        error.add_note(f"operator {operator!r}, subtask {actor.id.subtask}: its sink could not be opened")
+        raise
+    except Exception as error:
+        raise OperatorFailed(
+            operator, actor.id.subtask, cause=f"its sink could not be opened: {type(error).__name__}: {error}"
+        ) from error
+    if isinstance(actor.writer, TransactionalWriter):
+        actor.committer = Committer(operator=operator, actor=actor.id, world=actor.world, writer=actor.writer)
+        await actor.committer.restore(actor.restored_committables, permit)
+
+
+async def sweep_sink(first: Actor, every: list[Actor]) -> None:
+    """Remove what older generations prepared and nobody committed; the first subtask does it for all."""
+    writer = first.writer
+    if not isinstance(writer, TransactionalWriter):
+        return
+    keep = [committable for actor in every for _, committable in actor.restored_committables]
+    count = await writer.sweep(keep)
+    if count:
+        first.world.observer.announce(
+            journal.SinkDiscarded(actor=str(first.id), operator=first.operators[-1], committables=count)
+        )

@@ -1,0 +1,173 @@
+"""The instant and the rest of one actor's snapshot.
+
+The *instant* is synchronous and short: freeze the keyed state, copy the lists, cut the sink.  The *rest* is a child
+coroutine: it encodes in slices under a duty share, uploads, and acknowledges.  What is few goes into the manifest itself
+(semantics 3.10); everything else of one actor goes into one object, each part under its own checksum.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import AsyncIterator, Awaitable
+from dataclasses import dataclass, field
+from typing import Any
+
+from actorflow.abc.objects import ObjectStore
+from actorflow.abc.state import StateSnapshot
+from actorflow.abc.world import Clock
+from actorflow.model.codec import Codec
+from actorflow.model.elements import Barrier
+from actorflow.model.handles import Handle, InlineHandle, ObjectHandle, Scope
+from actorflow.model.manifest import ListHandle, Redistribution
+from actorflow.model.paths import Home
+from actorflow.runtime.pace import in_slices
+
+__all__ = ("ActorSnapshot", "Instant", "OperatorPart", "decode_elements", "encode_elements", "write_behind")
+
+
+@dataclass(slots=True)
+class Instant:
+    """What an actor froze at a barrier; nothing in it changes any more."""
+
+    barrier: Barrier
+    finished: bool
+    keyed: StateSnapshot
+    lists: list[tuple[str, str, Redistribution, list[Any]]]
+    rests: list[Awaitable[None]] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorPart:
+    """What one operator of an actor contributes to a manifest."""
+
+    keyed: tuple[Handle, ...] = ()
+    lists: tuple[ListHandle, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ActorSnapshot:
+    """A durable snapshot, as it is acknowledged."""
+
+    finished: bool
+    parts: dict[str, OperatorPart]
+    bytes: int
+    objects: tuple[str, ...]
+    """Names of the objects written, so that they can be deleted when nobody wants them."""
+
+
+async def write_behind(
+    instant: Instant,
+    *,
+    name: str,
+    home: Home,
+    store: ObjectStore,
+    codec: Codec,
+    clock: Clock,
+    inline_below: int,
+) -> ActorSnapshot:
+    """Encode and upload; returns when every byte is durable."""
+    for rest in instant.rests:
+        await rest
+    checkpoint_id = instant.barrier.checkpoint_id
+    writer = _Sections(instant, codec, clock)
+    stream = writer.stream()
+    first: list[bytes] = []
+    size = 0
+    async for piece in stream:
+        first.append(piece)
+        size += len(piece)
+        if size > inline_below:
+            break
+    objects: tuple[str, ...] = ()
+    if size > inline_below:
+        object_name = home.private(checkpoint_id, name)
+
+        async def body() -> AsyncIterator[bytes]:
+            for piece in first:
+                yield piece
+            first.clear()
+            async for piece in stream:
+                yield piece
+
+        await store.put(object_name, body())
+        objects = (object_name,)
+        whole = b""
+    else:
+        whole = b"".join(first)
+    parts: dict[str, tuple[list[Handle], list[ListHandle]]] = {}
+    for section in writer.sections:
+        if not section.length and section.state is None:
+            continue
+        handle: Handle
+        if objects:
+            handle = ObjectHandle(Scope.PRIVATE, name, section.offset, section.length, section.crc32)
+        else:
+            handle = InlineHandle(whole[section.offset : section.offset + section.length])
+        keyed, lists = parts.setdefault(section.operator, ([], []))
+        if section.state is None:
+            keyed.append(handle)
+        else:
+            lists.append(
+                ListHandle(
+                    state=section.state,
+                    redistribution=section.redistribution,
+                    count=section.count,
+                    handle=handle,
+                )
+            )
+    return ActorSnapshot(
+        finished=instant.finished,
+        parts={operator: OperatorPart(tuple(keyed), tuple(lists)) for operator, (keyed, lists) in parts.items()},
+        bytes=writer.offset,
+        objects=objects,
+    )
+
+
+@dataclass(slots=True)
+class _Section:
+    operator: str
+    offset: int
+    state: str | None = None
+    redistribution: Redistribution = Redistribution.SPLIT
+    count: int = 0
+    length: int = 0
+    crc32: int = 0
+
+
+class _Sections:
+    """The parts of one actor's snapshot, one after the other, and where each of them lies."""
+
+    def __init__(self, instant: Instant, codec: Codec, clock: Clock) -> None:
+        self._instant, self._codec, self._clock = instant, codec, clock
+        self.sections: list[_Section] = []
+        self.offset = 0
+
+    async def stream(self) -> AsyncIterator[bytes]:
+        """All bytes, in pieces; ``sections`` is complete at the end."""
+        for operator, state, redistribution, elements in self._instant.lists:
+            section = _Section(operator, self.offset, state, redistribution, len(elements))
+            self.sections.append(section)
+            data = encode_elements(self._codec, elements, path=f"{operator}.{state}")
+            yield self._note(section, data)
+        for operator in self._instant.keyed.operators():
+            section = _Section(operator, self.offset)
+            self.sections.append(section)
+            async for block in in_slices(self._instant.keyed.blocks(operator), self._clock):
+                if block:
+                    yield self._note(section, block)
+
+    def _note(self, section: _Section, data: bytes) -> bytes:
+        section.length += len(data)
+        section.crc32 = zlib.crc32(data, section.crc32)
+        self.offset += len(data)
+        return data
+
+
+def encode_elements(codec: Codec, elements: list[Any], *, path: str) -> bytes:
+    """Write a list state down so that it can be dealt out again without reading its elements."""
+    return codec.encode([codec.encode(element, path=f"{path}[{index}]") for index, element in enumerate(elements)])
+
+
+def decode_elements(codec: Codec, data: bytes) -> list[bytes]:
+    """The elements of a list state, still encoded one by one."""
+    return list(codec.decode(data))

@@ -1,0 +1,365 @@
+"""Owns one job in this process: claims its home, runs attempt after attempt, and brings it to one of its ends.
+
+A life goes: claim, restore, run; fail and restart as the strategy says; finish, stop, cancel, fail for good, or stand
+down before a newer owner.  ``protocol.lifecycle`` holds the legal edges, ``protocol.restart`` the delays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import anyio
+
+from actorflow.abc.world import World
+from actorflow.config import Ending, Settings
+from actorflow.dataflow.job import Job
+from actorflow.dataflow.plan import Plan, compile_plan
+from actorflow.errors import (
+    AbortReason,
+    ActorflowError,
+    CheckpointAborted,
+    Fenced,
+    InvalidConfig,
+    InvalidJob,
+    InvalidValue,
+    JobFailed,
+    RestoreFailed,
+)
+from actorflow.model import journal
+from actorflow.protocol.lifecycle import JobStatus, job_life
+from actorflow.protocol.restart import AttemptFailed, GiveUp, RestartAfter
+from actorflow.runtime.attempt import Attempt, Outcome
+from actorflow.runtime.handle import CheckpointInfo, Progress, Status, not_running
+from actorflow.runtime.homes import claim_home_in_process, release_home_in_process
+from actorflow.runtime.ownership import Begin, Ownership
+from actorflow.runtime.restarts import make_restart_strategy
+
+__all__ = ("Supervisor",)
+
+FINAL = (JobStatus.FINISHED, JobStatus.STOPPED, JobStatus.CANCELED, JobStatus.FAILED, JobStatus.FENCED)
+
+NOT_TRIED_AGAIN = (RestoreFailed, InvalidJob, InvalidConfig, InvalidValue, Fenced)
+"""Failures that the next attempt would meet again."""
+
+
+class Supervisor:
+    """One job, from its first claim to its end."""
+
+    def __init__(self, job: Job, settings: Settings, world: World, *, resume_from: str, rewind: bool) -> None:
+        self.settings = job.settings_over(settings)
+        self.plan: Plan = compile_plan(
+            job, parallelism=self.settings.parallelism, max_parallelism=self.settings.max_parallelism
+        )
+        self.world = world
+        self.life = job_life(self.plan.job)
+        self.started, self.ended = anyio.Event(), anyio.Event()
+        self.failure: ActorflowError | None = None
+        self.has_run = False
+        self.on_failure: Callable[[], None] | None = None
+        self._resume_from, self._rewind = resume_from, rewind
+        self._store = world.objects.open(self.settings.checkpoints.storage)
+        self._ownership = Ownership(
+            world, self._store, self.settings, self.plan.job, resume_from=resume_from, rewind=rewind
+        )
+        self._strategy = make_restart_strategy(self.settings)
+        self._attempt: Attempt | None = None
+        self._number = 0
+        self._restarts = 0
+        self._restored: int | None = None
+        self._scope: anyio.CancelScope | None = None
+        self._cancelled = False
+        self._last_checkpoint: CheckpointInfo | None = None
+        self._waiting_for = "its turn"
+        self._decided_on: Exception | None = None
+        self._decision: RestartAfter | GiveUp | None = None
+        self._completed = self._failed = 0
+
+    # ── life ─────────────────────────────────────────────────────────────────────────────────
+
+    async def run(self) -> None:
+        """Live; never raises an ``Exception``: what went wrong is in ``failure``."""
+        home = self._ownership.identity
+        held = False
+        try:
+            claim_home_in_process(home)
+            held = True
+            with anyio.CancelScope() as self._scope:
+                if self._cancelled:
+                    self._scope.cancel()
+                await self._live()
+            if self._scope.cancelled_caught:
+                await self._end_canceled()
+        except Exception as error:
+            await self._end_failed(error)
+        finally:
+            if held:
+                release_home_in_process(home)
+            self.started.set()
+            self.ended.set()
+        with anyio.move_on_after(5, shield=True):
+            await self._store.close()
+
+    async def _live(self) -> None:
+        while True:
+            self.life.go(JobStatus.CLAIMING)
+            self._waiting_for = f"the claim of {self._ownership.identity}"
+            try:
+                begin = await self._ownership.take()
+                outcome = Outcome.FINISHED_BEFORE if begin is None else await self._try(begin)
+            except Exception as error:
+                await self._after_failure(error)
+                continue
+            await self._end(outcome)
+            return
+
+    async def _try(self, begin: Begin) -> Outcome:
+        self._number += 1
+        self.life.go(JobStatus.RESTORING)
+        self._restored = begin.restored_checkpoint
+        self._announce(
+            journal.JobStarted(
+                job=self.plan.job,
+                attempt=self._number,
+                generation=begin.generation,
+                restored_checkpoint=begin.restored_checkpoint,
+                restored_from=begin.restored_from,
+            )
+        )
+        attempt = Attempt(
+            plan=self.plan,
+            settings=self.settings,
+            world=self.world,
+            store=self._store,
+            ownership=self._ownership,
+            begin=begin,
+            number=self._number,
+            on_running=self._on_running,
+            on_completed=self._on_completed,
+            is_final=self._is_final,
+        )
+        self._attempt = attempt
+        try:
+            return await attempt.run()
+        finally:
+            self._completed += attempt.checkpoints_completed
+            self._failed += attempt.checkpoints_failed
+            self._attempt = None
+
+    def _on_running(self) -> None:
+        self.life.go(JobStatus.RUNNING)
+        self.has_run = True
+        self._announce(journal.JobRunning(job=self.plan.job, attempt=self._number))
+        self.started.set()
+
+    def _on_completed(self, info: CheckpointInfo) -> None:
+        self._last_checkpoint = info
+
+    def _is_final(self, error: Exception) -> bool:
+        """Decide, once per failure, whether no attempt follows it."""
+        if self._decided_on is not error:
+            self._decided_on, self._decision = error, None
+            if self.has_run and not isinstance(_leaf(error), NOT_TRIED_AGAIN):
+                draw = self.world.entropy.uniform("restart jitter")
+                (self._decision,) = self._strategy.on(AttemptFailed(at_ms=self.world.clock.now_ms(), draw=draw))
+        return not isinstance(self._decision, RestartAfter)
+
+    async def _after_failure(self, error: Exception) -> None:
+        """Wait for the time of the next attempt; raises when there is none."""
+        cause = _leaf(error)
+        if self._is_final(error):
+            if isinstance(self._decision, GiveUp):
+                error.add_note(self._decision.reason)
+            raise error
+        assert isinstance(self._decision, RestartAfter)
+        delay_ms = self._decision.delay_ms
+        self.life.go(JobStatus.RESTARTING)
+        self._restarts += 1
+        self._waiting_for = f"restart in {delay_ms / 1_000:g} s, after {_short(cause)}"
+        self._announce(
+            journal.JobRestarting(
+                job=self.plan.job,
+                attempt=self._number,
+                delay_ms=delay_ms,
+                cause=type(cause).__name__,
+                detail=str(cause),
+            )
+        )
+        await self.world.clock.sleep(delay_ms)
+
+    # ── ends ─────────────────────────────────────────────────────────────────────────────────
+
+    async def _end(self, outcome: Outcome) -> None:
+        if outcome is Outcome.FINISHED_BEFORE:
+            self._announce(journal.JobFinished(job=self.plan.job))
+            self.life.go(JobStatus.FINISHED)
+        elif outcome is Outcome.FINISHED:
+            await self._ownership.end(finished=True, next_id=0)
+            self._announce(journal.JobFinished(job=self.plan.job))
+            self.life.go(JobStatus.FINISHED)
+        else:
+            await self._retire(Ending.SUSPENDED)
+            checkpoint = self._last_checkpoint.checkpoint_id if self._last_checkpoint is not None else None
+            self._announce(journal.JobStopped(job=self.plan.job, checkpoint=checkpoint))
+            self.life.go(JobStatus.STOPPED)
+
+    async def _end_canceled(self) -> None:
+        with anyio.CancelScope(shield=True):
+            await self._retire(Ending.CANCELED)
+            self._announce(journal.JobCanceled(job=self.plan.job))
+            self.life.go(JobStatus.CANCELED)
+
+    async def _end_failed(self, error: Exception) -> None:
+        cause = _leaf(error)
+        if isinstance(cause, Fenced):
+            self.failure = cause
+            self.life.go(JobStatus.FENCED)
+            self._announce(
+                journal.JobFenced(
+                    job=self.plan.job, generation=self._ownership.generation, by_generation=cause.generation, by=str(cause)
+                )
+            )
+        else:
+            if self.has_run:
+                failure = JobFailed(f"job {self.plan.job!r} failed for good: {_short(cause)}")
+                failure.__cause__ = error
+                for note in getattr(error, "__notes__", ()):
+                    failure.add_note(note)
+                self.failure = failure
+            elif isinstance(cause, ActorflowError):
+                self.failure = cause
+            else:
+                self.failure = JobFailed(f"job {self.plan.job!r} could not start: {_short(cause)}")
+                self.failure.__cause__ = error
+            self.life.go(JobStatus.FAILED)
+            self._announce(
+                journal.JobFailed(job=self.plan.job, cause=type(cause).__name__, detail=str(cause))
+            )
+            with anyio.CancelScope(shield=True):
+                try:
+                    await self._retire(Ending.FAILED)
+                except Exception as second:
+                    self.failure.add_note(f"and its checkpoints could not be cleaned up: {second}")
+        if self.on_failure is not None:
+            self.on_failure()
+
+    async def _retire(self, ending: Ending) -> None:
+        if self.has_run and not self.settings.checkpoints.retention.keeps(ending):
+            await self._ownership.end(finished=False, next_id=0)
+
+    async def leave(self) -> None:
+        """The block was left normally: stop with a last checkpoint, or give up on it after ``stop_within``."""
+        if self.ended.is_set():
+            return
+        reason = ""
+        with anyio.move_on_after(self.settings.stop_within.total_seconds()) as limit:
+            try:
+                await self.stop()
+            except CheckpointAborted as aborted:
+                reason = str(aborted)
+        if limit.cancelled_caught:
+            reason = f"no last checkpoint within stop_within={self.settings.stop_within.total_seconds():g} s"
+        if not self.ended.is_set() and reason:
+            last = self._last_checkpoint
+            self._announce(
+                journal.FellBack(
+                    subject=f"stopping job {self.plan.job!r}",
+                    wanted="a last checkpoint",
+                    taken=f"the next start replays from checkpoint {last.checkpoint_id}"
+                    if last is not None
+                    else "the next start replays from where this one began",
+                    why=reason,
+                )
+            )
+            await self.cancel()
+        await self.ended.wait()
+
+    # ── what a handle asks for ───────────────────────────────────────────────────────────────
+
+    async def checkpoint(self) -> CheckpointInfo:
+        """See ``JobHandle.checkpoint``."""
+        if self._attempt is None:
+            raise CheckpointAborted(AbortReason.COORDINATOR_SUSPENDED, detail=f"job {self.plan.job!r}: {self.status()}")
+        return await self._attempt.checkpoint()
+
+    async def stop(self) -> CheckpointInfo | None:
+        """See ``JobHandle.stop``."""
+        while self._attempt is None and not self.ended.is_set():
+            if self.life.status is JobStatus.RESTARTING:
+                raise CheckpointAborted(
+                    AbortReason.COORDINATOR_SUSPENDED, detail=f"job {self.plan.job!r}: {self.status()}"
+                )
+            await self.world.clock.sleep(10)
+        if self._attempt is None:
+            return None
+        info = await self._attempt.stop()
+        await self.ended.wait()
+        return info
+
+    async def drain(self) -> None:
+        """See ``JobHandle.drain``."""
+        if self._attempt is None:
+            raise not_running(self.plan.job, self.life.status)
+        self._attempt.drain()
+        await self.ended.wait()
+        if self.failure is not None:
+            raise self.failure
+
+    async def cancel(self) -> None:
+        """See ``JobHandle.cancel``."""
+        self._cancelled = True
+        if self._scope is not None:
+            self._scope.cancel()
+        await self.ended.wait()
+
+    async def query(self, state: str, key: Any) -> Any:
+        """See ``JobHandle.query``."""
+        if self._attempt is None:
+            raise not_running(self.plan.job, self.life.status)
+        return self._attempt.query(state, key)
+
+    def status(self) -> Status:
+        """See ``JobHandle.status``."""
+        last, attempt = self._last_checkpoint, self._attempt
+        now = self.world.clock.now_ms()
+        waiting_for = self._waiting_for
+        if attempt is not None:
+            waiting_for = attempt.waiting_for()
+        elif self.life.status in FINAL:
+            waiting_for = ""
+        return Status(
+            status=self.life.status,
+            attempt=self._number,
+            restarts=self._restarts,
+            restored_checkpoint=self._restored,
+            last_checkpoint=last,
+            checkpoint_age_ms=None if last is None else now - last.completed_at_ms,
+            waiting_for=waiting_for,
+            failure="" if self.failure is None else str(self.failure),
+        )
+
+    def progress(self) -> Progress:
+        """See ``JobHandle.progress``."""
+        attempt = self._attempt
+        if attempt is None:
+            return Progress(
+                records_read=0,
+                records_written=0,
+                checkpoints_completed=self._completed,
+                checkpoints_failed=self._failed,
+            )
+        return attempt.progress(self._completed, self._failed)
+
+    def _announce(self, entry: journal.Entry) -> None:
+        self.world.observer.announce(entry)
+
+
+def _leaf(error: BaseException) -> BaseException:
+    """The first failure inside a group, or the error itself."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
+def _short(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"
