@@ -12,6 +12,7 @@ from collections import Counter as CounterType
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable
 from functools import partial
+from operator import is_
 from typing import Any
 
 from actorflow.errors import InvalidValue
@@ -50,6 +51,8 @@ class Copier:
         cls = type(value)
         if cls in self._fixed:
             return value
+        if cls is list and self._fixed.issuperset(map(type, value)):  # what state holds most often
+            return value[:]
         try:
             return self._copy(value, 0)
         except Unwritable as error:
@@ -116,7 +119,7 @@ class Copier:
             return value
         before = tuple(value)
         after = [self._copy(item, depth + 1) for item in before]
-        return value if all(map(_is, before, after)) else make(after)
+        return value if all(map(is_, before, after)) else make(after)
 
     def _mapping(self, value: Any, depth: int) -> Any:
         copy = value.copy()
@@ -130,18 +133,10 @@ class Copier:
         return copy
 
     def _record(self, shape: RecordShape, value: Any, depth: int) -> Any:
-        columns = shape.take([value])
-        before = [column[0] for column in columns]
-        if self._fixed.issuperset(map(type, before)):
-            if shape.frozen:
-                return value
-        else:
-            after = [self._copy(item, depth + 1) for item in before]
-            if shape.frozen and all(map(_is, before, after)):
-                return value
-            columns = [[item] for item in after]
-        return shape.build(dict(zip(shape.fields, columns, strict=True)), 1)[0]
-
-
-def _is(left: Any, right: Any) -> bool:
-    return left is right
+        parts = shape.take_one(value)
+        if self._fixed.issuperset(map(type, parts)):
+            return value if shape.frozen else shape.build_one(parts)
+        after = [self._copy(item, depth + 1) for item in parts]
+        if shape.frozen and all(map(is_, parts, after)):
+            return value
+        return shape.build_one(after)

@@ -97,7 +97,9 @@ class Packer:
 
     def column(self, values: list[Any], depth: int = 0) -> Any:
         """Return the tree of a list of values."""
-        types = dict.fromkeys(map(type, values))
+        return self._typed(values, dict.fromkeys(map(type, values)), depth)
+
+    def _typed(self, values: list[Any], types: dict[type, None], depth: int) -> Any:
         if len(types) == 1:
             (cls,) = types
             return values if cls in _NOT_FLOAT else (self._packers.get(cls) or self._find(cls))(values, depth)
@@ -141,23 +143,25 @@ class Packer:
     def _sequences(self, kind: str, values: list[Any], depth: int) -> Any:
         lengths = self._lengths(values, depth)
         flat = list(chain.from_iterable(values))
-        width = lengths[0]
-        if 0 < width <= _WIDEST_TABLE and len(values) > 1 and lengths.count(width) == len(values):
-            types = set(map(type, flat))
-            if len(types) > 1 and not _NOT_FLOAT.issuperset(types):
-                columns = [self.column(list(column), depth + 1) for column in zip(*values, strict=True)]
-                return CBORTag(Tag.TABLE, [kind, columns])
-        return CBORTag(Tag.SEQUENCES, [kind, _lengths(lengths), self.column(flat, depth + 1)])
+        types = dict.fromkeys(map(type, flat))
+        if len(types) > 1 and len(values) > 1 and not _NOT_FLOAT.issuperset(types) and _is_table(lengths):
+            columns = [self.column(list(column), depth + 1) for column in zip(*values, strict=True)]
+            return CBORTag(Tag.TABLE, [kind, columns])
+        return CBORTag(Tag.SEQUENCES, [kind, _lengths(lengths), self._typed(flat, types, depth + 1)])
 
     def _sets(self, kind: str, values: list[Any], depth: int) -> Any:
         lengths = self._lengths(values, depth)
-        flat = list(chain.from_iterable([self._ordered(value, depth + 1) for value in values]))
+        if set(map(type, chain.from_iterable(values))) in ({int}, {str}):
+            ordered = list(map(sorted, values))  # as good as an order of their bytes, and far quicker
+        else:
+            ordered = [self._ordered(value, depth + 1) for value in values]
+        flat = list(chain.from_iterable(ordered))
         return CBORTag(Tag.SEQUENCES, [kind, _lengths(lengths), self.column(flat, depth + 1)])
 
     def _ordered(self, elements: set[Any] | frozenset[Any], depth: int) -> list[Any]:
         """One set has one order, whatever its history: that of its elements' bytes."""
         if set(map(type, elements)) in ({int}, {str}):
-            return sorted(elements)  # as good, and far quicker
+            return sorted(elements)
         return sorted(elements, key=lambda element: dump(self.column([element], depth)))
 
     def _queues(self, values: list[deque[Any]], depth: int) -> Any:
@@ -218,6 +222,11 @@ def _lengths(lengths: list[int]) -> int | bytes | list[int]:
     """One number for all where all are the same and not nothing; otherwise one each, so that no number runs ahead."""
     first = lengths[0]
     return first if first and lengths.count(first) == len(lengths) else _counts(lengths)
+
+
+def _is_table(lengths: list[int]) -> bool:
+    width = lengths[0]
+    return 0 < width <= _WIDEST_TABLE and lengths.count(width) == len(lengths)
 
 
 def _counts(counts: list[int]) -> bytes | list[int]:

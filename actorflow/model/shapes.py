@@ -96,6 +96,15 @@ class RecordShape(ABC):
                     raise Unwritable(f"its field {name!r} is not set; give it a value") from None
             raise
 
+    def take_one(self, value: Any) -> tuple[Any, ...]:
+        """Return the fields of one instance."""
+        return tuple(column[0] for column in self.take([value]))
+
+    def build_one(self, parts: Iterable[Any]) -> Any:
+        """Return one instance with these fields."""
+        columns = {name: [part] for name, part in zip(self.fields, parts, strict=True)}
+        return self.build(columns, 1)[0]
+
     @property
     @abstractmethod
     def optional(self) -> frozenset[str]:
@@ -129,12 +138,30 @@ class _Attributes(RecordShape):
         super().__init__(cls, fields, frozen=frozen)
         self._defaults = defaults
         self._caches_hash = _CACHED_HASH in _slots(cls) or _CACHED_HASH in _names_in(cls.__hash__)
+        self._get = attrgetter(*self.fields) if len(self.fields) > 1 else None
         if "__attrs_attrs__" in vars(cls):  # its slots are attrs' own: what is no field there is a cached property
             self._hidden = ()
 
     @property
     def optional(self) -> frozenset[str]:
         return frozenset(self._defaults)
+
+    def take_one(self, value: Any) -> tuple[Any, ...]:
+        if self._get is None or self._hidden or (self._has_dict and not self._expected.issuperset(vars(value))):
+            return super().take_one(value)
+        try:
+            parts: tuple[Any, ...] = self._get(value)
+        except AttributeError:
+            return super().take_one(value)
+        return parts
+
+    def build_one(self, parts: Iterable[Any]) -> Any:
+        instance: Any = object.__new__(self.cls)
+        for name, part in zip(self.fields, parts, strict=True):
+            object.__setattr__(instance, name, part)
+        if self._caches_hash:
+            object.__setattr__(instance, _CACHED_HASH, None)
+        return instance
 
     def build(self, columns: Mapping[str, list[Any]], count: int) -> list[Any]:
         instances: list[Any] = list(map(object.__new__, repeat(self.cls, count)))

@@ -30,6 +30,7 @@ __all__ = ("Malformed", "Unpacker", "load")
 
 # A value takes at most five levels of CBOR: a tag and an array for a union, its list of columns, a tag and an array.
 _CBOR_DEPTH: Final = 6 * (MAX_DEPTH + 1)
+_WIDE: Final = 256  # up to here a call with so many arguments is the quickest way to cut
 _BIGNUMS: Final = (2, 3)
 _FACTORY_OF: Final = {name: factory for factory, name in FACTORIES.items()}
 _SEQUENCES: Final[dict[str, Callable[[Iterable[Any]], Any]]] = {
@@ -177,20 +178,20 @@ class Unpacker:
         items = self.column(item_tree, _deeper(depth))
         if len(keys) != len(items):
             raise Malformed("other numbers of keys and of values")
-        rows = zip(_cut(keys, lengths), _cut(items, lengths), strict=True)
+        numbers = _numbers(lengths, len(keys))
         make = _named(_MAPPINGS, kind)
-        return _with_factories([self._mapping(make, *row) for row in rows], kind, factories)
-
-    def _mapping(self, make: Callable[[Any], Any], keys: tuple[Any, ...], items: tuple[Any, ...]) -> Any:
         try:
-            made = make(zip(keys, items, strict=True))
+            # A zip asks its first part first, so that a mapping's last key takes no value of the next one.
+            pairs, left = iter(items), iter(keys)
+            made = [make(zip(islice(left, number), pairs)) for number in numbers]  # noqa: B905
         except TypeError as error:
-            if self._foreign:
-                return {"@": "dict", "items": [list(pair) for pair in zip(keys, items, strict=True)]}
-            raise Malformed("a mapping with a key that can't be one") from error
-        if len(made) != len(keys):
+            if not self._foreign:
+                raise Malformed("a mapping with a key that can't be one") from error
+            shown = [list(pair) for pair in zip(keys, items, strict=True)]
+            return [{"@": kind, "items": list(row)} for row in _cut(shown, lengths)]
+        if list(map(len, made)) != list(numbers):
             raise Malformed("a mapping holds a key twice")
-        return made
+        return _with_factories(made, kind, factories)
 
     def _keyed_table(self, payload: Any, depth: int) -> list[Any]:
         kind, keys, trees, factories = _fields(payload, 4)
@@ -199,7 +200,7 @@ class Unpacker:
             raise Malformed("a table with other keys than columns")
         rows = _rows([self.column(tree, _deeper(depth)) for tree in trees])
         make = _named(_MAPPINGS, kind)
-        return _with_factories([make(zip(keys, row, strict=True)) for row in rows], kind, factories)
+        return _with_factories([make(zip(keys, row)) for row in rows], kind, factories)  # noqa: B905  # all as long
 
     def _records(self, payload: Any, depth: int) -> list[Any]:
         name, version, fields, trees, unary = _fields(payload, 5)
@@ -306,14 +307,21 @@ def _whole_numbers(counts: Any) -> bytes | list[int]:
 
 def _cut(flat: list[Any], lengths: Any) -> Iterable[tuple[Any, ...]]:
     """Cut a column into pieces of these lengths, which must use it up."""
-    if type(lengths) is int:
-        if lengths < 1 or len(flat) % lengths:
-            raise Malformed("a length that does not fit")
+    if type(lengths) is int and 0 < lengths <= _WIDE and len(flat) % lengths == 0:
         return zip(*[iter(flat)] * lengths, strict=True)
+    return map(tuple, map(islice, repeat(iter(flat)), _numbers(lengths, len(flat))))
+
+
+def _numbers(lengths: Any, total: int) -> bytes | list[int]:
+    """The lengths one by one."""
+    if type(lengths) is int:
+        if lengths < 1 or total % lengths:
+            raise Malformed("a length that does not fit")
+        return [lengths] * (total // lengths)
     numbers = _whole_numbers(lengths)
-    if sum(numbers) != len(flat):
+    if sum(numbers) != total:
         raise Malformed("lengths that do not fit")
-    return map(tuple, map(islice, repeat(iter(flat)), numbers))
+    return numbers
 
 
 def _rows(columns: list[list[Any]]) -> list[tuple[Any, ...]]:
