@@ -47,7 +47,7 @@ __all__ = (
 )
 
 MOST_WAITING = 1_000
-"""How many requests may wait."""
+"""How many requests may wait, unless told otherwise."""
 
 LONGEST_PAUSE_MS = 365 * 24 * 60 * 60 * 1_000
 """A minimum pause of more than a year is taken for a year."""
@@ -225,7 +225,31 @@ _LAST = (CheckpointKind.FINAL, CheckpointKind.STOP)
 class Admission(Machine[Event, Effect]):
     """Which checkpoint starts, and when?
 
-    | phase | event | effects → next phase |
+    | phase     | event                                         | effects → next phase                    |
+    |-----------|-----------------------------------------------|-----------------------------------------|
+    | Unstarted | Started                                       | SetTimer? → Ready                       |
+    | Unstarted, Suspended | CheckpointRequested                | Reject → same                           |
+    | Unstarted, Suspended | TimerFired, BacklogChanged, CleanupChanged, Stopped | – → same               |
+    | Ready     | CheckpointRequested                           | Reject → Ready                          |
+    | Ready     | CheckpointRequested                           | Reject?, Trigger → Starting             |
+    | Ready     | TimerFired                                    | SetTimer, Reject?, SetTimer? → Ready    |
+    | Ready     | TimerFired                                    | SetTimer, Trigger → Starting            |
+    | Ready     | CheckpointEnded, CleanupChanged               | Trigger → Starting                      |
+    | Ready     | CheckpointEnded, CleanupChanged               | Reject, SetTimer → Ready                |
+    | Ready     | CheckpointEnded, Stopped                      | Reject?, SetTimer? → Suspended          |
+    | Ready     | BacklogChanged                                | SetTimer → Ready                        |
+    | Ready     | CheckpointRequested, TimerFired, CheckpointEnded, CleanupChanged, BacklogChanged | – → Ready |
+    | Starting  | CheckpointStarted, TriggerFailed              | Trigger → Starting                      |
+    | Starting  | CheckpointStarted, TriggerFailed              | Reject, SetTimer → Ready                |
+    | Starting  | CheckpointStarted, TriggerFailed              | – → Ready                               |
+    | Starting  | CheckpointRequested                           | Reject → Starting                       |
+    | Starting  | TimerFired                                    | SetTimer, Reject? → Starting            |
+    | Starting  | BacklogChanged                                | SetTimer → Starting                     |
+    | Starting  | CheckpointRequested, TimerFired, CheckpointEnded, CleanupChanged, BacklogChanged | – → Starting |
+    | Starting  | Stopped                                       | Reject?, SetTimer? → Suspended          |
+    | Suspended | CheckpointStarted, TriggerFailed, CheckpointEnded | – → Suspended                       |
+    | Suspended | Started                                       | SetTimer? → Ready                       |
+    | Suspended | Started                                       | SetTimer? → Starting                    |
     """
 
     __slots__ = (
@@ -237,6 +261,7 @@ class Admission(Machine[Event, Effect]):
         "last_under_way",
         "max_concurrent",
         "min_pause_ms",
+        "most_waiting",
         "next_at_ms",
         "queue",
         "under_way",
@@ -250,12 +275,14 @@ class Admission(Machine[Event, Effect]):
         min_pause_ms: int = 0,
         max_concurrent: int = 1,
         every_during_backlog_ms: int | None = None,
+        most_waiting: int = MOST_WAITING,
     ) -> None:
         super().__init__(Unstarted())
         self.min_pause_ms = min(min_pause_ms, LONGEST_PAUSE_MS)
         self.every_ms = every_ms
         self.every_during_backlog_ms = every_during_backlog_ms
         self.max_concurrent = max_concurrent
+        self.most_waiting = most_waiting
         self.queue: list[Request] = []
         self.under_way = 0
         self.last_under_way = 0  # how many of them are FINAL or STOP
@@ -365,7 +392,7 @@ class Admission(Machine[Event, Effect]):
         while place > 0 and self.queue[place - 1].rank > request.rank:
             place -= 1
         self.queue.insert(place, request)
-        if len(self.queue) <= MOST_WAITING:
+        if len(self.queue) <= self.most_waiting:
             return []
         # One has to go: the newcomer, unless it is the job's last or a periodic one waits.
         last = self.queue[-1]
@@ -405,7 +432,8 @@ class Admission(Machine[Event, Effect]):
         if completed:
             self.completed_at_ms = at_ms
             if kind in _LAST and not isinstance(self.phase, Suspended):
-                return self._suspend(self.phase.kind if isinstance(self.phase, Starting) else None)
+                assert isinstance(self.phase, Ready), "something starts beside the last checkpoint"
+                return self._suspend(None)
         return self._next(at_ms)
 
     def _suspend(self, starting: CheckpointKind | None) -> list[Effect]:
@@ -416,13 +444,13 @@ class Admission(Machine[Event, Effect]):
 
     def check(self) -> None:
         assert 0 <= self.last_under_way <= self.under_way, "more of the last kind under way than there are"
-        assert len(self.queue) <= MOST_WAITING
+        assert len(self.queue) <= self.most_waiting
         assert all(one.rank <= later.rank for one, later in pairwise(self.queue)), "the queue is out of order"
         assert sum(one.kind is CheckpointKind.PERIODIC for one in self.queue) <= 1
         if isinstance(self.phase, (Unstarted, Suspended)):
             assert not self.queue, "somebody waits for what will not happen"
             assert self.next_at_ms is None
-        if isinstance(self.phase, Starting) and self.phase.kind not in _LAST:
+        if isinstance(self.phase, Starting):
             assert not self.last_under_way, "nothing starts beside the last checkpoint"
 
 

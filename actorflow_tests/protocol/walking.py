@@ -171,13 +171,14 @@ class Row:
     effects: tuple[tuple[str, bool], ...]
     then: str
 
-    def covers(self, edge: Edge) -> bool:
-        """Whether the row tells of this edge."""
+    def covers(self, edge: Edge, effects: tuple[tuple[str, bool], ...] | None = None) -> bool:
+        """Whether the row, or the row with other effects, tells of this edge."""
+        effects = self.effects if effects is None else effects
         if edge.phase not in self.phases or edge.event not in self.events:
             return False
         if edge.then != (edge.phase if self.then == "same" else self.then):
             return False
-        pattern = "".join(f"(?:{name},){'?' if optional else ''}" for name, optional in self.effects)
+        pattern = "".join(f"(?:{name},){'?' if optional else ''}" for name, optional in effects)
         return re.fullmatch(pattern, "".join(f"{name}," for name in edge.effects)) is not None
 
     def __str__(self) -> str:
@@ -238,10 +239,11 @@ def _unseen(row: Row, edges: list[Edge]) -> list[str]:
         for event in row.events
         if not any(edge.phase == phase and edge.event == event for edge in edges)
     ]
-    for name, optional in row.effects:
-        if optional and not any(name in edge.effects for edge in edges):
+    for place, (name, optional) in enumerate(row.effects):
+        before, after = row.effects[:place], row.effects[place + 1 :]
+        if optional and not any(row.covers(edge, (*before, (name, False), *after)) for edge in edges):
             problems.append(f"never seen with {name}: {row}")
-        if optional and not any(name not in edge.effects for edge in edges):
+        if optional and not any(row.covers(edge, (*before, *after)) for edge in edges):
             problems.append(f"never seen without {name}: {row}")
     return problems
 
