@@ -13,18 +13,21 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import chain
+from itertools import accumulate, chain, pairwise
 from operator import countOf
 from typing import Any, Final
 from zlib import crc32
 
-from actorflow.errors import ActorflowError, CorruptObject, InvalidValue, RestoreFailed
+from actorflow.errors import ActorflowError, CorruptObject, IncompatibleState, InvalidValue
 from actorflow.model.codec import Codec
-from actorflow.model.key_groups import key_of_token
+from actorflow.model.key_groups import decode_key, key_of_token
 
 __all__ = ("Block", "encode_block", "read_blocks")
 
-_FRAME: Final = struct.Struct(">4sII")  # mark, length, checksum
+_FRAME: Final = struct.Struct(">4sII")  # mark, length and checksum of the body
+_HEAD: Final = struct.Struct(
+    ">?HHI"
+)  # whether keys are wrapped; lengths of state, kind and keys, which follow, then values
 _MARK: Final = b"afk1"
 _PLAIN: Final = (str, bytes, int)
 
@@ -61,7 +64,9 @@ def _encode(codec: Codec, operator: str, block: Block, *, is_wrapped: bool) -> b
     except InvalidValue:
         _blame(codec, operator, block)
         raise
-    body = codec.encode([block.state, block.kind, is_wrapped, *columns])
+    state, kind = block.state.encode(), block.kind.encode()
+    head = _HEAD.pack(is_wrapped, len(state), len(kind), len(columns[0]))
+    body = b"".join((head, state, kind, *columns))
     return _FRAME.pack(_MARK, len(body), crc32(body)) + body
 
 
@@ -71,13 +76,15 @@ def _blame(codec: Codec, operator: str, block: Block) -> None:
         try:
             codec.encode_column([value])
         except InvalidValue as error:
-            raise InvalidValue(f"operator {operator!r}, state {block.state!r}, key {_shown(token)}: {error}") from error
+            raise InvalidValue(
+                f"operator {operator!r}, state {block.state!r}, key {_shown(codec, token)}: {error}"
+            ) from error
 
 
-def _shown(token: Any) -> str:
+def _shown(codec: Codec, token: Any) -> str:
     try:
-        text = repr(key_of_token(token))
-    except ActorflowError:  # of a class that only the job knows
+        text = repr(key_of_token(token, codec.registry))
+    except ActorflowError:  # of a class that changed meanwhile
         text = repr(token[0])
     return text if len(text) <= 80 else f"{text[:79]}…"
 
@@ -121,23 +128,34 @@ def _corrupt(operator: str, number: int, why: str) -> CorruptObject:
 
 def _decode(codec: Codec, operator: str, number: int, body: bytes) -> Block:
     try:
-        fields = codec.decode(body)
-    except ActorflowError as error:
-        raise _corrupt(operator, number, str(error)) from error
-    match fields:
-        case [str(state), str(kind), bool(is_wrapped), bytes(token_column), bytes(value_column)]:
-            pass
-        case _:
-            raise _corrupt(operator, number, "it is not laid out as a block is")
+        is_wrapped, *lengths = _HEAD.unpack_from(body)
+        ends = list(accumulate(lengths, initial=_HEAD.size))
+        state, kind = (body[start:end].decode() for start, end in pairwise(ends[:3]))
+        columns = body[ends[2] : ends[3]], body[ends[3] :]
+    except (struct.error, UnicodeDecodeError) as error:
+        raise _corrupt(operator, number, f"its head is damaged: {error}") from error
     try:
-        tokens, values = codec.decode_column(token_column), codec.decode_column(value_column)
+        tokens, values = map(codec.decode_column, columns)
     except CorruptObject as error:
         raise _corrupt(operator, number, f"state {state!r}: {error}") from error
     except ActorflowError as error:  # a class that this job did not register, or one that has changed
-        raise RestoreFailed(f"operator {operator!r}, state {state!r}: {error}") from error
+        raise IncompatibleState(f"operator {operator!r}, state {state!r}: {error}") from error
     if len(tokens) != len(values):
         raise _corrupt(operator, number, f"state {state!r}: {len(tokens)} keys for {len(values)} values")
     expected = (bytes,) if is_wrapped else _PLAIN
     if sum(countOf(map(type, tokens), kind) for kind in expected) != len(tokens):
         raise _corrupt(operator, number, f"state {state!r}: something in it is not a key")
-    return Block(state, kind, list(zip(tokens, strict=True)) if is_wrapped else tokens, values)
+    if not is_wrapped:
+        return Block(state, kind, tokens, values)
+    for data in tokens[:1]:  # all of a state's keys are of one kind, so one shows whether they can still be met
+        _meet(codec, operator, state, data)
+    return Block(state, kind, list(zip(tokens, strict=True)), values)
+
+
+def _meet(codec: Codec, operator: str, state: str, data: bytes) -> None:
+    try:
+        decode_key(data, codec.registry)
+    except CorruptObject as error:
+        raise CorruptObject(f"operator {operator!r}, state {state!r}: {error}") from error
+    except ActorflowError as error:
+        raise IncompatibleState(f"operator {operator!r}, state {state!r}, a key: {error}") from error

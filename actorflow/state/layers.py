@@ -10,8 +10,11 @@ A layer knows nothing of snapshots; ``tables.py`` decides which layer is written
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, Final
+
+from actorflow.abc.state import MISSING
 
 __all__ = ("ABSENT", "PLACES", "Layer", "place_of")
 
@@ -25,6 +28,7 @@ place_of: Final = hash
 """The one use of Python's own hash in the house: a token's place, modulo the places of a layer."""
 
 _LOOKED_AT: Final = 8  # dicts in one call of grow()
+_WHOLE: Final = 2  # a whole dict is poured faster than entries taken out of it, by more than this
 
 
 class _Part:
@@ -41,19 +45,30 @@ class Layer:
     """Entries by token, in one dict or in several.
 
     The dict of a token is ``layer.dicts[place_of(token) % layer.places]``; who needs it often writes just that.
+    ``has_marks`` says that some values may be ``MISSING``: the key was removed, whatever a lower layer says.
     """
 
-    __slots__ = ("_next", "_parts", "_split_above", "dicts", "places")
+    __slots__ = ("_next", "_parts", "_split_above", "dicts", "has_marks", "places")
 
-    def __init__(self, parts: int, split_above: int) -> None:
-        bounds = [PLACES * index // parts for index in range(parts + 1)]
+    def __init__(self, split_above: int, bounds: Sequence[int] = (0, PLACES)) -> None:
+        """``bounds`` are the places where the ranges of the dicts begin, and the end."""
         self._parts = [_Part(start, end) for start, end in pairwise(bounds)]
-        self.places = 1 if parts == 1 else PLACES
+        self.places = 1 if len(self._parts) == 1 else PLACES
         self.dicts: list[dict[Any, Any]] = []
         for part in self._parts:
-            self.dicts += [part.entries] * (part.end - part.start if parts > 1 else 1)
+            self.dicts += [part.entries] * (part.end - part.start if self.places > 1 else 1)
+        self.has_marks = False
         self._split_above = split_above
         self._next = 0
+
+    @classmethod
+    def divided(cls, parts: int, split_above: int) -> Layer:
+        """Return an empty layer of several dicts."""
+        return cls(split_above, [PLACES * index // parts for index in range(parts + 1)])
+
+    def another(self) -> Layer:
+        """Return an empty layer that is divided as this one is now."""
+        return Layer(self._split_above, [*(part.start for part in self._parts), PLACES])
 
     def __len__(self) -> int:
         return sum(len(part.entries) for part in self._parts)
@@ -111,16 +126,41 @@ class Layer:
             self.places, self.dicts = PLACES, [part.entries] * PLACES
         self.dicts[middle : upper.end] = [upper.entries] * (upper.end - middle)
 
-    def take(self, count: int) -> list[tuple[Any, Any]]:
-        """Take out up to ``count`` entries, any of them; none only when none is left."""
-        for part in self._parts:
-            entries = part.entries
-            if entries:
-                taken = [entries.popitem() for _ in range(min(count, len(entries)))]
-                if not entries:
-                    self._renew(part)
-                return taken
-        return []
+    def pour(self, lower: Layer, count: int, *, keep_marks: bool) -> None:
+        """Move some entries to a lower layer, over what is there: about as many as take the time of ``count`` alone."""
+        part = next((part for part in self._parts if part.entries), None)
+        if part is None:
+            return
+        entries, target = part.entries, lower._spanning(part, everywhere=self.places == 1)
+        if self.has_marks and not keep_marks:
+            target = None
+        lower.has_marks |= self.has_marks and keep_marks
+        if target is not None and len(entries) <= count * _WHOLE:
+            target.update(entries)
+            self._renew(part)
+            return
+        taken = [entries.popitem() for _ in range(min(count, len(entries)))]
+        if target is not None:
+            target.update(taken)
+        else:
+            lower._set(taken, keep_marks=keep_marks)
+        if not entries:
+            self._renew(part)
+
+    def _spanning(self, other: _Part, *, everywhere: bool) -> dict[Any, Any] | None:
+        """Return the one dict that holds whatever belongs into a part of another layer, if it is one."""
+        if self.places == 1:
+            return self.dicts[0]
+        first = self.dicts[other.start]
+        return first if not everywhere and first is self.dicts[other.end - 1] else None
+
+    def _set(self, pairs: list[tuple[Any, Any]], *, keep_marks: bool) -> None:
+        dicts, places = self.dicts, self.places
+        for token, value in pairs:
+            if value is not MISSING or keep_marks:
+                dicts[place_of(token) % places][token] = value
+            else:
+                dicts[place_of(token) % places].pop(token, None)
 
     def _renew(self, part: _Part) -> None:
         """An emptied dict keeps its room; a new one has none."""

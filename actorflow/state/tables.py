@@ -29,8 +29,8 @@ __all__ = ("PLAIN_UP_TO", "SPLIT_ABOVE", "MemoryTable", "Pin")
 PLAIN_UP_TO: Final = 87_000
 """How many entries one dict may hold that is the whole table; its next resize would take several milliseconds."""
 
-SPLIT_ABOVE: Final = 16_384
-"""How many entries a part of a divided layer may hold before it is cut in two, which takes about 2 ms."""
+SPLIT_ABOVE: Final = 8_192
+"""How many entries a part of a divided layer may hold before it is cut in two, which takes 1 to 2 ms."""
 
 _PARTS: Final = 16  # of a new layer that is divided from the start
 _FOLDED_AT_ONCE: Final = 1_000
@@ -61,8 +61,8 @@ class Pin:
 
     def columns(self, count: int) -> Iterator[tuple[list[Any], list[Any]]]:
         """Iterate over tokens and values, after looking at up to ``count`` entries each time, so perhaps over none."""
-        for index, layer in enumerate(self.layers):
-            newer = [above for above in self.layers[index + 1 :] if not above.is_empty]
+        for index, layer in enumerate(self.layers, 1):
+            newer = [above for above in self.layers[index:] if not above.is_empty]
             for entries in layer.parts():
                 # Frozen dicts never change, so their keys and values stay in step, without a look-up each.
                 following_tokens, following_values = iter(entries), iter(entries.values())
@@ -71,7 +71,7 @@ class Pin:
                     for above in newer:
                         fresh = above.is_news(tokens)
                         tokens, values = list(compress(tokens, fresh)), list(compress(values, fresh))
-                    if index:
+                    if layer.has_marks:
                         present = [value is not MISSING for value in values]
                         tokens, values = list(compress(tokens, present)), list(compress(values, present))
                     yield tokens, values
@@ -88,7 +88,7 @@ class MemoryTable(KeyedTable):
     ) -> None:
         self._codec, self.where, self.kind = codec, where, kind
         self._plain_up_to, self._split_above = plain_up_to, split_above
-        self._layers = [Layer(1, split_above)]
+        self._layers = [Layer(split_above)]
         self._frozen = 0
         self._pins: list[int] = []  # of each live pin, how many layers it holds
         self.plain: dict[Any, Any] | None = None
@@ -162,6 +162,7 @@ class MemoryTable(KeyedTable):
             if value is not ABSENT:
                 if value is not MISSING:
                     written[0].dicts[place % written[0].places][token] = MISSING
+                    written[0].has_marks = True
                 return
 
     def items(self) -> Iterator[tuple[Any, Any]]:
@@ -181,7 +182,7 @@ class MemoryTable(KeyedTable):
     def pin(self) -> Pin:
         """Freeze what is there now."""
         if not self._layers[-1].is_empty:
-            self._layers.append(Layer(1 if self._layers[0].places == 1 else _PARTS, self._split_above))
+            self._layers.append(self._layers[-1].another())
         held = len(self._layers) - 1
         self._pins.append(held)
         self._arrange()
@@ -221,21 +222,14 @@ class MemoryTable(KeyedTable):
         if self._frozen or lowest.places > 1:
             lowest.grow()
         elif len(lowest) > self._plain_up_to:
-            self._layers.insert(0, Layer(_PARTS, self._split_above))
+            self._layers.insert(0, Layer.divided(_PARTS, self._split_above))
             self._arrange()
 
     def _fold(self, count: int) -> None:
         """Move some entries from the oldest upper layer into the one that is written to."""
         lower, upper = self._layers[self._frozen], self._layers[self._frozen + 1]
-        dicts, places = lower.dicts, lower.places
-        keep_marks = self._frozen > 0
-        taken = upper.take(count)
-        for token, value in taken:
-            if value is not MISSING or keep_marks:
-                dicts[place_of(token) % places][token] = value
-            else:
-                dicts[place_of(token) % places].pop(token, None)
-        if len(taken) < count and upper.is_empty:
+        upper.pour(lower, count, keep_marks=self._frozen > 0)
+        if upper.is_empty:
             self._arrange()
 
     def fill(self, tokens: list[Any], values: list[Any]) -> None:
