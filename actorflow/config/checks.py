@@ -83,7 +83,7 @@ def _complaint(knob: Knob, value: Any) -> str | None:
         case Kind.SWITCH, bool():
             return None
         case Kind.TEXT, str():
-            return "must not be empty or hold a zero byte" if not value.strip() or "\0" in value else None
+            return _complaint_about_text(value)
         case Kind.CHOICE, str() if isinstance(knob.choices, tuple):
             return None if value in knob.choices else f"must be one of {', '.join(knob.choices)}"
         case Kind.CHOICE, StrEnum() if not isinstance(knob.choices, tuple) and isinstance(value, knob.choices):
@@ -91,6 +91,13 @@ def _complaint(knob: Knob, value: Any) -> str | None:
         case _:
             return f"must be {expected(knob)}, not {type(value).__name__}"
     return _out_of_range(knob, value)
+
+
+def _complaint_about_text(value: str) -> str | None:
+    if not value.strip() or "\0" in value:
+        return "must not be empty or hold a zero byte"
+    # In files and on command lines that word is no value at all, so nobody may mean a folder by it.
+    return "is how text says no value; a folder of that name is ./none" if value.strip().lower() == "none" else None
 
 
 def expected(knob: Knob) -> str:

@@ -159,5 +159,7 @@ def _unknown(key: str) -> str:
     last = key.rpartition(".")[2].replace("_", "-")
     words = {knob.name: {knob.field.replace("_", "-"), knob.flink.rpartition(".")[2]} for knob in KNOBS}
     homes = [name for name, known in words.items() if last in known and name != key]
+    group = key.rpartition(".")[0]
+    homes = [name for name in homes if name.rpartition(".")[0] == group] or homes
     nearest = homes or difflib.get_close_matches(key, _every_key(), n=1, cutoff=0.0)
     return f"is not a setting; the nearest is {' or '.join(nearest)}"

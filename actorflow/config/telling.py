@@ -70,12 +70,13 @@ def known_settings() -> tuple[KnownSetting, ...]:
 
 def as_mapping(settings: Settings) -> dict[str, str]:
     """Return the settings in text, by full name; ``Settings.from_mapping`` gives the same settings back."""
-    texts: dict[str, str] = {}
+    values, texts = flat(settings), dict[str, str]()
     for knob in KNOBS:
         if knob.name == "restart":
             texts |= _restart_texts(settings.restart)
         elif not knob.strategy and knob.group != "buffers.debloat":
-            texts[knob.name] = value_text(flat(settings)[knob.name], knob.kind)
+            value = values[knob.name]
+            texts[knob.name] = str(value) if isinstance(value, str) else value_text(value, knob.kind)
     return texts
 
 
@@ -91,7 +92,8 @@ def changed_nothing(
     for key, value in flatten(asked):
         names = sorted({_setting_of(target) for target, _ in interpret(key, value)})
         if all(wanted[name] == had[name] for name in names):
-            sentences.append(f"{source} {key} changes nothing: {_told(names, had) or 'it is never otherwise'}")
+            already = f"{_told(names, had)} already" if names else "it is never otherwise"
+            sentences.append(f"{source} {key} changes nothing: {already}")
         elif all(holds[name] != wanted[name] for name in names):
             sentences.append(f"{source} {key} changes nothing: something above it says that {_told(names, holds)}")
     return tuple(sentences)

@@ -67,7 +67,7 @@ SYNCHRONOUS = ("errors", "config", "model", "protocol")
 
 def room_of(module: str) -> str:
     """Return the room of a module; the front door and ``__main__`` have names of their own."""
-    return (module.split(".", 2) + ["the front door"])[1]
+    return [*module.split("."), "the front door"][1]
 
 
 def imports_of(source: Source) -> Iterator[tuple[int, str]]:
@@ -80,7 +80,8 @@ def imports_of(source: Source) -> Iterator[tuple[int, str]]:
         elif isinstance(node, ast.ImportFrom):
             base = node.module or ""
             if node.level:
-                above = package.split(".")[: len(package.split(".")) - node.level + 1]
+                parts = package.split(".")
+                above = parts[: len(parts) - node.level + 1]
                 base = ".".join([*above, base]) if base else ".".join(above)
             if base == "actorflow":  # `from actorflow import errors` is that room, `… import Job` the front door
                 for alias in node.names:
@@ -91,7 +92,7 @@ def imports_of(source: Source) -> Iterator[tuple[int, str]]:
 
 def complaint(source: Source, imported: str) -> str | None:
     """Return what is wrong with an import, or None."""
-    here, top = room_of(source.module), imported.split(".")[0]
+    here, top = room_of(source.module), imported.partition(".")[0]
     if top != "actorflow":
         return _about_a_third_party(source, here, top)
     there = room_of(imported)

@@ -1,0 +1,43 @@
+"""Importing is cheap: whoever only builds a job does not wait for drivers and command lines."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+from actorflow_tests.house.sources import REPOSITORY
+
+AT_MOST_MS = 150
+ROUNDS = 7
+HEAVY = ("aiobotocore", "aiofiles", "lmdb", "rich", "typer")
+
+PROGRAM = """
+import json, sys, time
+began = time.perf_counter()
+import actorflow
+took_ms = (time.perf_counter() - began) * 1_000
+print(json.dumps({"took_ms": took_ms, "modules": sorted(sys.modules)}))
+"""
+
+
+def fresh_import() -> tuple[float, set[str]]:
+    """Import the package in a new process; return the milliseconds and the modules that were loaded."""
+    ran = subprocess.run(
+        [sys.executable, "-c", PROGRAM], cwd=REPOSITORY, capture_output=True, text=True, timeout=60, check=True
+    )
+    report = json.loads(ran.stdout)
+    return report["took_ms"], set(report["modules"])
+
+
+def test_importing_takes_less_than_150_ms() -> None:
+    fresh_import()  # writes the compiled modules
+    best_ms = min(fresh_import()[0] for _ in range(ROUNDS))
+
+    assert best_ms < AT_MOST_MS
+
+
+def test_importing_loads_no_driver_and_no_command_line() -> None:
+    _, modules = fresh_import()
+
+    assert [] == [name for name in HEAVY if name in modules]
