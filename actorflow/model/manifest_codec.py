@@ -116,7 +116,7 @@ class _Malformed(Exception):
 def _read(body: bytes, name: str) -> Manifest:
     try:
         value = cbor2.loads(body, max_depth=_DEPTH, allow_indefinite=False, allow_duplicate_keys=False)
-        manifest = _manifest(_Fields(value, "manifest"))
+        manifest = _manifest(value)
         # There is one way to write it, so what is not written so was not written by us.
         if cbor2.dumps(_manifest_fields(manifest)) != body:
             raise _Malformed("manifest: it is not written in its one form")

@@ -25,7 +25,7 @@ from actorflow.model.elements import CheckpointKind
 from actorflow.model.ids import ActorId, ChannelId
 from actorflow.model.key_groups import key_group, subtask_of, token_of
 from actorflow.protocol.alignment import Alignment
-from actorflow.protocol.lifecycle import ActorStatus
+from actorflow.protocol.lifecycle import ActorStatus, JobStatus
 from actorflow.runtime.actor import Actor, Ask, CheckpointDone, Drain, Inject
 from actorflow.runtime.async_lane import AsyncLane
 from actorflow.runtime.checkpointing import Checkpointing
@@ -67,6 +67,7 @@ class Attempt:
         on_running: Callable[[], None],
         on_completed: Callable[[CheckpointInfo], None],
         is_final: Callable[[Exception], bool],
+        go: Callable[[JobStatus], None],
     ) -> None:
         self._plan, self._settings, self._world = plan, settings, world
         self._store, self._ownership, self._begin, self._number = store, ownership, begin, number
@@ -96,6 +97,7 @@ class Attempt:
             on_completed=on_completed,
             on_final=self._end,
             on_failed=self._fail,
+            go=go,
         )
 
     # ── run ──────────────────────────────────────────────────────────────────────────────────

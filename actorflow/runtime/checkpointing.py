@@ -28,6 +28,7 @@ from actorflow.model.key_groups import SCHEME
 from actorflow.model.manifest import Manifest, OperatorSnapshot, SubtaskSnapshot
 from actorflow.protocol import admission, coordinator
 from actorflow.protocol.fencing import CommitPermit
+from actorflow.protocol.lifecycle import JobStatus
 from actorflow.runtime.actor import Actor, CheckpointDone, Inject
 from actorflow.runtime.collector import after_checkpoint
 from actorflow.runtime.handle import CheckpointInfo
@@ -69,12 +70,13 @@ class Checkpointing:
         on_completed: Callable[[CheckpointInfo], None],
         on_final: Callable[[CheckpointKind], None],
         on_failed: Callable[[BaseException], None],
+        go: Callable[[JobStatus], None],
     ) -> None:
         checkpoints = settings.checkpoints
         self._plan, self._settings, self._world, self._store = plan, settings, world, store
         self._ownership, self._begin, self._codec, self._spawn = ownership, begin, codec, spawn
         self._deliver, self._inject = deliver, inject
-        self._on_completed, self._on_final, self._on_failed = on_completed, on_final, on_failed
+        self._on_completed, self._on_final, self._on_failed, self._go = on_completed, on_final, on_failed, go
         self._admission = admission.Admission(
             every_ms=_ms(checkpoints.every),
             min_pause_ms=milliseconds(checkpoints.min_pause),
@@ -102,6 +104,7 @@ class Checkpointing:
         self._permit: CommitPermit | None = None
         self._ended: set[ActorId] = set()
         self._final: int | None = None
+        self._final_requested = self._stopping = False
         self._final_commits: set[ActorId] = set()
         self._final_kind = CheckpointKind.FINAL
         self._cleaning = 0
@@ -163,10 +166,19 @@ class Checkpointing:
         self._next_request += 1
         waiter: asyncio.Future[CheckpointInfo] = asyncio.get_running_loop().create_future()
         self._waiters[request_id] = waiter
+        if kind is CheckpointKind.STOP:
+            self._go(JobStatus.STOPPING)
+            self._stopping = True
         self._announce(journal.CheckpointRequested(kind=kind.value))
         self._admit(admission.CheckpointRequested(request_id, kind, self._now()))
         try:
             return await waiter
+        except CheckpointAborted:
+            if kind is CheckpointKind.STOP and not self._stopped:
+                self._stopping = False
+                self._go(JobStatus.RUNNING)
+                self._request_final_when_ended()
+            raise
         finally:
             self._waiters.pop(request_id, None)
 
@@ -455,12 +467,13 @@ class Checkpointing:
         self._ended.add(actor)
         self._request_final_when_ended()
 
-    _final_requested = False
-
     def _request_final_when_ended(self) -> None:
         """When all actors wait for the final checkpoint, it is taken at once (semantics 4.2)."""
-        if self._actors and len(self._ended) == len(self._actors) and not self._final_requested:
+        if self._stopping or self._stopped or not self._actors or self._final_requested:
+            return
+        if len(self._ended) == len(self._actors):
             self._final_requested = True
+            self._go(JobStatus.FINISHING)
             self._announce(journal.CheckpointRequested(kind=CheckpointKind.FINAL.value))
             self._admit(admission.CheckpointRequested(0, CheckpointKind.FINAL, self._now()))
 

@@ -137,6 +137,7 @@ class Supervisor:
             on_running=self._on_running,
             on_completed=self._on_completed,
             is_final=self._is_final,
+            go=self._go,
         )
         self._attempt = attempt
         try:
@@ -151,6 +152,10 @@ class Supervisor:
         self.has_run = True
         self._announce(journal.JobRunning(job=self.plan.job, attempt=self._number))
         self.started.set()
+
+    def _go(self, status: JobStatus) -> None:
+        if status is not self.life.status and self.life.may_go(status):
+            self.life.go(status)
 
     def _on_completed(self, info: CheckpointInfo) -> None:
         self._last_checkpoint = info
@@ -205,6 +210,7 @@ class Supervisor:
 
     async def _end_canceled(self) -> None:
         with anyio.CancelScope(shield=True):
+            self._go(JobStatus.CANCELING)
             await self._retire(Ending.CANCELED)
             self._announce(journal.JobCanceled(job=self.plan.job))
             self.life.go(JobStatus.CANCELED)
@@ -290,8 +296,9 @@ class Supervisor:
                     AbortReason.COORDINATOR_SUSPENDED, detail=f"job {self.plan.job!r}: {self.status()}"
                 )
             await self.world.clock.sleep(10)
-        if self._attempt is None:
-            return None
+        if self._attempt is None or self.life.status is JobStatus.FINISHING:
+            await self.ended.wait()
+            return self._last_checkpoint
         info = await self._attempt.stop()
         await self.ended.wait()
         return info
@@ -308,6 +315,8 @@ class Supervisor:
     async def cancel(self) -> None:
         """See ``JobHandle.cancel``."""
         self._cancelled = True
+        if not self.life.is_over:
+            self._go(JobStatus.CANCELING)
         if self._scope is not None:
             self._scope.cancel()
         await self.ended.wait()
