@@ -183,7 +183,9 @@ class _Reader:
         if not issubclass(cls, Enum):
             raise ValueError("not an Enum")
         if name not in cls.__members__:
-            raise IncompatibleState(f"{cls.__qualname__} has no member {name!r} any more, and a key names it; give it back")
+            raise IncompatibleState(
+                f"{cls.__qualname__} has no member {name!r} any more, and a key names it; give it back"
+            )
         return cls.__members__[name]
 
     def record(self, depth: int) -> Any:

@@ -39,7 +39,7 @@ class MemorySnapshot(StateSnapshot):
         return sorted(self._pins)
 
     def blocks(self, operator: str) -> Iterator[bytes]:
-        for state, kind, pin in self._pins[operator]:
+        for state, kind, pin in self._pins.get(operator, ()):
             yield from self._blocks_of(operator, state, kind, pin)
 
     def _blocks_of(self, operator: str, state: str, kind: str, pin: Pin) -> Iterator[bytes]:

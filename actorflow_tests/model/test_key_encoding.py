@@ -26,7 +26,7 @@ class Colour(Enum):
     """An Enum that is a key."""
 
     RED = 1
-    ROUGE = 1
+    ROUGE = RED
     GREEN = 2
 
 
@@ -79,7 +79,7 @@ class Text(str):
     __slots__ = ()
 
 
-NAMES = Registry.alone()
+NAMES = Registry(alone=True)
 for _cls in (Colour, Level, Rights, Place, Point, Open, HalfCompared):
     NAMES.register(_cls, name=_cls.__name__)
 
@@ -279,9 +279,9 @@ def test_members_and_records_are_known_by_their_registered_names() -> None:
     assert decode_key(encode_key(Place("a", None), NAMES), NAMES) == Place("a", None)
 
     with pytest.raises(InvalidValue, match=r"(?s)a key holds a value .*Colour.*not registered.*@af.record"):
-        encode_key((1, Colour.RED), Registry.alone())
+        encode_key((1, Colour.RED), Registry(alone=True))
     with pytest.raises(IncompatibleState, match="Point"):
-        decode_key(encode_key(Point(1, 2), NAMES), Registry.alone())
+        decode_key(encode_key(Point(1, 2), NAMES), Registry(alone=True))
 
 
 def test_a_class_that_changed_is_told_apart() -> None:
@@ -291,7 +291,7 @@ def test_a_class_that_changed_is_told_apart() -> None:
     class Colour(Enum):
         BLUE = 1
 
-    later = Registry.alone()
+    later = Registry(alone=True)
     later.register(Point, name="Point")
     later.register(Colour, name="Colour")
 
