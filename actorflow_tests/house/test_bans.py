@@ -193,6 +193,9 @@ def test_no_test_patches_what_it_tests() -> None:
         "for x in a | {1}: pass",
         "{k: 1 for k in frozenset(a)}",
         "next(iter({1}))",
+        "dict.fromkeys({1})",
+        "set(f(list({1})))",
+        "a.update(map(f, {1}))",
     ],
 )
 def test_the_ban_sees_what_it_forbids(text: str) -> None:
@@ -213,6 +216,8 @@ def test_the_ban_sees_what_it_forbids(text: str) -> None:
         "a = set()\nif x in a: n = len(a)",
         "any(f(x) for x in {1, 2})",
         "{f(x) for x in {1, 2}}",
+        "def f(a: set[int]):\n    return PLAIN.issuperset(map(type, a)) or set(map(type, filter(None, a)))",
+        "a = set()\na.update(map(f, {1}))",
         "frozenset(x for x in {1, 2})",
         "a = set()\na = [1]\nfor x in a: pass",
         "def f(a: list[int]):\n    for x in a: pass\ndef g(a: set[int]):\n    return max(a)",

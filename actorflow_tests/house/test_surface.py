@@ -11,8 +11,30 @@ import pytest
 from actorflow_tests.house.sources import PACKAGE, Source, sources
 
 # In the order of the architecture's table; a name comes here with the version that has it.
-BUILD = ("Chunk", "Context", "Job", "KeyedOperator", "KeyedStream", "SourceContext", "Stream", "record", "source")
-REMEMBER = ("AggregatingState", "ListState", "MapState", "ReducingState", "ValueState")
+BUILD = (
+    "Chunk",
+    "Context",
+    "HookContext",
+    "Job",
+    "KeyedBroadcastOperator",
+    "KeyedOperator",
+    "KeyedStream",
+    "Operator",
+    "SourceContext",
+    "Stream",
+    "record",
+    "source",
+)
+REMEMBER = (
+    "AggregatingState",
+    "BroadcastState",
+    "ListState",
+    "MapState",
+    "ReducingState",
+    "SplitList",
+    "UnionList",
+    "ValueState",
+)
 RUN = (
     "Buffers",
     "Checkpoints",

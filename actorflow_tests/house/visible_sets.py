@@ -17,6 +17,9 @@ __all__ = ("looks_at_the_order_of_a_set",)
 _SET_TYPES = frozenset({"set", "frozenset", "Set", "AbstractSet", "MutableSet", "FrozenSet"})
 _SET_METHODS = frozenset({"copy", "difference", "intersection", "symmetric_difference", "union"})
 _BLIND = frozenset({"all", "any", "bool", "frozenset", "len", "max", "min", "set", "sorted", "sum"})
+_BLIND_METHODS = frozenset(
+    {"difference", "intersection", "isdisjoint", "issubset", "issuperset", "symmetric_difference", "union"}
+)
 _SEQUENCING = frozenset({"dict", "enumerate", "filter", "iter", "list", "map", "next", "reversed", "tuple", "zip"})
 _SEQUENCING_METHODS = frozenset({"extend", "extendleft", "fromkeys", "join", "writelines"})
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
@@ -67,6 +70,23 @@ class _Visible:
                 return self.is_set(value)
         return False
 
+    def is_blind(self, func: ast.expr) -> bool:
+        """Whether a call gives the same whatever the order of its arguments' elements."""
+        match func:
+            case ast.Name(id=name):
+                return name in _BLIND
+            case ast.Attribute(attr=method, value=owner):
+                return method in _BLIND_METHODS or (method == "update" and self.is_set(owner))
+        return False
+
+    def makes_a_sequence(self, func: ast.expr) -> bool:
+        match func:
+            case ast.Name(id=name):
+                return name in _SEQUENCING
+            case ast.Attribute(attr=method):
+                return method in _SEQUENCING_METHODS
+        return False
+
     def looked_at(self, node: ast.AST) -> Iterator[int]:
         match node:
             case ast.For(iter=subject) | ast.AsyncFor(iter=subject) if self.is_set(subject):
@@ -78,14 +98,14 @@ class _Visible:
             case ast.Starred(value=subject, ctx=ast.Load()) if self.is_set(subject):
                 yield subject.lineno
             case ast.Call(func=func, args=arguments):
-                if isinstance(func, ast.Name) and func.id in _BLIND:
+                if self.is_blind(func) or getattr(node, "goes_to_the_blind", False):
                     for argument in arguments:
-                        if isinstance(argument, ast.GeneratorExp):
-                            argument.goes_to_the_blind = True  # type: ignore[attr-defined]  # seen after its call
-                looks = (isinstance(func, ast.Name) and func.id in _SEQUENCING) or (
-                    isinstance(func, ast.Attribute) and func.attr in _SEQUENCING_METHODS
-                )
-                yield from (a.lineno for a in arguments if looks and self.is_set(a))
+                        if isinstance(argument, ast.GeneratorExp) or (
+                            isinstance(argument, ast.Call) and self.makes_a_sequence(argument.func)
+                        ):
+                            argument.goes_to_the_blind = True  # type: ignore[union-attr]  # children come later
+                if self.makes_a_sequence(func) and not getattr(node, "goes_to_the_blind", False):
+                    yield from (argument.lineno for argument in arguments if self.is_set(argument))
                 if isinstance(func, ast.Attribute) and func.attr == "pop" and self.is_set(func.value):
                     yield func.lineno
             case ast.Assign(targets=[ast.Tuple() | ast.List()], value=subject) if self.is_set(subject):
