@@ -291,7 +291,30 @@ class Ended:
 class CheckpointCoordinator(Machine[Event, Effect]):
     """One attempt's checkpoints: what becomes of each?
 
-    | phase | event | effects → next phase |
+    | phase                              | event                | effects → next phase                        |
+    |------------------------------------|----------------------|---------------------------------------------|
+    | Idle, Collecting                   | Triggered            | SetTimeout, SendBarriers → Collecting       |
+    | Publishing                         | Triggered            | SetTimeout, SendBarriers → Publishing       |
+    | Idle, Collecting, Publishing       | TriggerFailed        | FailAttempt? → same                         |
+    | Idle, Collecting, Publishing, Ended | Acknowledged        | DiscardAck? → same                          |
+    | Collecting                         | Acknowledged         | WriteManifest → Publishing                  |
+    | Collecting   | Declined, TimedOut         | NotifyAborted, DiscardPieces?, FailAttempt? → Idle          |
+    | Collecting   | Declined, TimedOut         | NotifyAborted, DiscardPieces?, FailAttempt? → Collecting    |
+    | Publishing   | Declined, TimedOut         | NotifyAborted, DiscardPieces?, FailAttempt? → Publishing    |
+    | Idle, Collecting, Publishing       | Declined, TimedOut   | – → same                                    |
+    | Publishing   | ManifestWritten | Subsume?, NotifyAborted?, DiscardPieces?, NotifyCompleted → Idle       |
+    | Publishing   | ManifestWritten | Subsume?, NotifyAborted?, DiscardPieces?, NotifyCompleted → Collecting |
+    | Publishing | ManifestWritten | Subsume?, NotifyAborted?, DiscardPieces?, NotifyCompleted, WriteManifest → same |
+    | Publishing   | ManifestFailed             | NotifyAborted, DiscardPieces?, FailAttempt? → Idle          |
+    | Publishing   | ManifestFailed             | NotifyAborted, DiscardPieces?, FailAttempt? → Collecting    |
+    | Publishing   | ManifestFailed | NotifyAborted, DiscardPieces?, FailAttempt?, WriteManifest → Publishing |
+    | Publishing   | ManifestFailed             | NotifyAborted → Ended                                       |
+    | Publishing   | PlaceTaken                 | NotifyAborted, DiscardPieces → Idle                         |
+    | Publishing   | PlaceTaken                 | NotifyAborted, DiscardPieces → Collecting                   |
+    | Publishing   | PlaceTaken                 | NotifyAborted, DiscardPieces, WriteManifest → Publishing    |
+    | Idle                               | AttemptEnded         | – → Ended                                   |
+    | Collecting, Publishing             | AttemptEnded         | NotifyAborted, DiscardPieces? → Ended       |
+    | Ended | TriggerFailed, Declined, TimedOut, ManifestWritten, ManifestFailed, PlaceTaken, AttemptEnded | – → Ended |
     """
 
     __slots__ = (
@@ -439,8 +462,8 @@ class CheckpointCoordinator(Machine[Event, Effect]):
         subsumed = self.completed[: -self.retained]
         del self.completed[: -self.retained]
         effects: list[Effect] = [Subsume(one) for one in subsumed]
-        for one in older:  # so no failure of an id older than the last success is ever left to be counted
-            effects += self._tell_aborted(one, AbortReason.SUBSUMED, "")
+        # With the older ones gone, no failure of an id older than the last success is left to be counted.
+        effects += self._tell_aborted(older, AbortReason.SUBSUMED, "")
         effects.append(NotifyCompleted(checkpoint_id, subsumed[-1] if subsumed else None, itself.kind))
         return [*effects, *self._publish()]
 
@@ -452,14 +475,16 @@ class CheckpointCoordinator(Machine[Event, Effect]):
 
     def _abort(self, one: Pending, reason: AbortReason, detail: str) -> list[Effect]:
         self._hold(tuple(other for other in self.pending if other is not one))
-        told = self._tell_aborted(one, reason, detail)
+        told = self._tell_aborted((one,), reason, detail)
         return [*told, *self._count(reason, one.kind, detail), *self._publish()]
 
-    def _tell_aborted(self, one: Pending, reason: AbortReason, detail: str) -> list[Effect]:
-        effects: list[Effect] = [NotifyAborted(one.checkpoint_id, reason, self.latest_completed, one.kind, detail)]
-        if one.awaited != one.expected and one.checkpoint_id not in self.in_doubt and reason is not AbortReason.FENCED:
-            effects.append(DiscardPieces(one.checkpoint_id))
-        return effects
+    def _tell_aborted(self, aborted: tuple[Pending, ...], reason: AbortReason, detail: str) -> list[Effect]:
+        latest = self.latest_completed
+        told: list[Effect] = [NotifyAborted(one.checkpoint_id, reason, latest, one.kind, detail) for one in aborted]
+        if reason is AbortReason.FENCED:
+            return told  # whoever was fenced deletes nothing
+        begun = (one for one in aborted if one.awaited != one.expected and one.checkpoint_id not in self.in_doubt)
+        return [*told, *(DiscardPieces(one.checkpoint_id) for one in begun)]
 
     def _count(self, reason: AbortReason, kind: CheckpointKind, detail: str) -> list[Effect]:
         """Count a failure; the last checkpoint of a stop never does, because the job goes on when it fails."""
@@ -476,7 +501,7 @@ class CheckpointCoordinator(Machine[Event, Effect]):
         if isinstance(self.phase, Publishing):
             self.in_doubt.append(self.phase.checkpoint_id)  # its manifest may yet turn up, and then names these pieces
         self.phase = Ended(reason)
-        return [effect for one in pending for effect in self._tell_aborted(one, reason, "")]
+        return self._tell_aborted(pending, reason, "")
 
     def check(self) -> None:
         ids = [*self.completed, *(one.checkpoint_id for one in self.pending), self.next_id]
