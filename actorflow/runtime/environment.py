@@ -22,7 +22,7 @@ from actorflow.runtime.handle import JobHandle
 from actorflow.runtime.real_world import real_world
 from actorflow.runtime.supervisor import Supervisor
 
-__all__ = ("Environment", "run", "run_until_signal")
+__all__ = ("Environment", "run", "run_until_signal", "stop_on_signals")
 
 
 class Environment:
@@ -117,13 +117,14 @@ async def run_until_signal(environment: Environment, job: Job, **options: Any) -
     Installs signal handlers, so only whoever owns the process may call it.
     """
     async with environment.run(job, **options) as handle, anyio.create_task_group() as group:
-        group.start_soon(_stop_on_signal, handle)
+        group.start_soon(stop_on_signals, handle)
         status = await handle.wait()
         group.cancel_scope.cancel()
     return status
 
 
-async def _stop_on_signal(handle: JobHandle) -> None:
+async def stop_on_signals(handle: JobHandle) -> None:
+    """Stop the job at the first SIGINT or SIGTERM, leave the process at the second; for whoever owns the process."""
     with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
         first = True
         async with anyio.create_task_group() as group:

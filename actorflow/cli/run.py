@@ -1,0 +1,146 @@
+"""``actorflow run``: one job in a process of its own, from start to end.
+
+Checkpoints go to ``./.actorflow/`` every ten seconds unless told otherwise.  Ctrl-C or SIGTERM once stops with a last
+checkpoint, a second one ends at once.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from actorflow.cli.exits import Exit, UsageMistake
+from actorflow.cli.live_line import show_live_line
+from actorflow.cli.logs import set_up_logs
+from actorflow.cli.targets import build_job
+from actorflow.config import Settings
+from actorflow.config.reading import parse_assignments
+from actorflow.config.telling import changed_nothing
+from actorflow.dataflow.job import Job
+from actorflow.model import journal
+from actorflow.protocol.lifecycle import JobStatus
+from actorflow.runtime.environment import Environment, stop_on_signals
+from actorflow.runtime.handle import JobHandle
+from actorflow.runtime.real_world import JournalObserver, real_world
+
+__all__ = ("DEFAULTS", "run_target", "settings_of")
+
+DEFAULTS = {"checkpoints.storage": ".actorflow", "checkpoints.every": "10s"}
+
+
+def settings_of(define: Sequence[str], config: Path | None) -> tuple[Settings, Settings, Mapping[str, object]]:
+    """The settings with and without what ``-D`` says, and what it says; every mistake is told at once."""
+    layers: list[tuple[str, Mapping[str, object]]] = [("the defaults of actorflow run", DEFAULTS)]
+    if config is not None:
+        try:
+            layers.append((str(config), tomllib.loads(config.read_text(encoding="utf-8"))))
+        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+            raise UsageMistake(f"--config {config}: {error}") from error
+    asked = parse_assignments(define)
+    before = Settings.from_layers(layers)
+    return Settings.from_layers([*layers, ("-D", asked)]), before, asked
+
+
+def run_target(
+    target: str,
+    arguments: Sequence[str],
+    *,
+    define: Sequence[str],
+    config: Path | None,
+    start_from: str | None,
+    fresh: bool,
+    rewind: bool,
+    as_json: bool,
+    log_level: str,
+    log_format: str,
+) -> int:
+    """Run the job of a target to its end and return the exit code."""
+    set_up_logs(log_level, log_format)
+    if fresh and start_from is not None:
+        raise UsageMistake("--fresh starts without state and --from starts from a snapshot: give one of them")
+    if rewind and start_from is None:
+        raise UsageMistake("--rewind insists on --from PATH: give that too")
+    settings, before, asked = settings_of(define, config)
+    job = build_job(target, arguments)
+    for sentence in changed_nothing(asked, before=before, after=job.settings_over(settings)):
+        print(f"actorflow: {sentence}", file=sys.stderr)
+    sys.setswitchinterval(0.0005)  # a thread that waits for the interpreter must not starve beside a busy loop
+    return anyio.run(_run, job, settings, start_from, fresh, rewind, as_json)
+
+
+async def _run(
+    job: Job, settings: Settings, start_from: str | None, fresh: bool, rewind: bool, as_json: bool
+) -> int:
+    world = real_world(owns_process=True)
+    assert isinstance(world.observer, JournalObserver)
+    facts = _Facts()
+    world.observer.subscribe(facts)
+    environment = Environment(settings=settings, world=world)
+    resume_from = "nothing" if fresh else start_from if start_from is not None else "latest"
+    handle: JobHandle | None = None
+    try:
+        async with environment.run(job, resume_from=resume_from, rewind=rewind) as handle:
+            _say_where_it_starts(handle)
+            async with anyio.create_task_group() as group:
+                group.start_soon(stop_on_signals, handle)
+                group.start_soon(show_live_line, handle)
+                await handle.wait()
+                group.cancel_scope.cancel()
+    finally:
+        if as_json and handle is not None:
+            print(json.dumps(_result(handle, facts)), flush=True)
+    status = handle.status
+    _say_how_it_ended(handle)
+    if status.status is JobStatus.STOPPED or status.status is JobStatus.FINISHED:
+        return Exit.DONE
+    return Exit.FAILED
+
+
+class _Facts:
+    """What the result tells beyond the handle."""
+
+    def __init__(self) -> None:
+        self.checkpoints = self.read = 0
+
+    def __call__(self, line: journal.Line) -> None:
+        if isinstance(line.entry, journal.CheckpointCompleted):
+            self.checkpoints += 1
+
+
+def _say_where_it_starts(handle: JobHandle) -> None:
+    status = handle.status
+    if status.status is JobStatus.FINISHED:
+        text = "it has finished before; start it over with --fresh"
+    elif status.restored_checkpoint is None:
+        text = "it starts without state"
+    else:
+        text = f"it goes on from checkpoint {status.restored_checkpoint}; start it over with --fresh"
+    print(f"job {handle.name!r}: {text}", file=sys.stderr)
+
+
+def _say_how_it_ended(handle: JobHandle) -> None:
+    status = handle.status
+    text = f"job {handle.name!r} {status.status.value}"
+    if status.status is JobStatus.STOPPED and status.last_checkpoint is not None:
+        text += f"; the next start goes on from {status.last_checkpoint.path}"
+    print(text, file=sys.stderr)
+
+
+def _result(handle: JobHandle, facts: _Facts) -> dict[str, Any]:
+    status = handle.status
+    last = status.last_checkpoint
+    return {
+        "job": handle.name,
+        "status": status.status.value,
+        "attempts": status.attempt,
+        "restarts": status.restarts,
+        "restored_checkpoint": status.restored_checkpoint,
+        "checkpoints": facts.checkpoints,
+        "last_checkpoint": None if last is None else last.checkpoint_id,
+    }
