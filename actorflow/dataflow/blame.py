@@ -87,4 +87,3 @@ def failure(
         record=short_form(record[0]) if record and shown else None,
         cause=f"{doing}: {cause}" if doing else cause,
     )
-

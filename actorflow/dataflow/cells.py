@@ -6,7 +6,8 @@ it handed out to be changed in place, and ``lane.InvocationCell`` of an async on
 buffer.
 
 A value handed out for changing is stored again after the record wherever the table does not share its objects with us
-(``KeyedTable.load``).  Where the table offers its dict (``plain``), the object *is* the state and nothing is left to do.
+(``KeyedTable.load``).  Where the table offers its dict (``plain``), the object *is* the state and nothing is left to
+do.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """How does a batch go through the operators of one actor?
 
-A chain is a tuple of functions from list to list, called one after the other: whole batches, nothing awaited.  The first
-may be keyed; it takes tokens, keys and values in parallel.  What comes first in an actor and waits (a source, a call) and
-what comes last (a sink) is driven by the runtime; everything between is run here.
+A chain is a tuple of functions from list to list, called one after the other: whole batches, nothing awaited.  The
+first may be keyed; it takes tokens, keys and values in parallel.  What comes first in an actor and waits (a source, a
+call) and what comes last (a sink) is driven by the runtime; everything between is run here.
 
 When the code of an operator raises, the loop variables still say which operator it was and the batch's iterator says
 which record (``blame.py``), so the happy path pays nothing for good errors.

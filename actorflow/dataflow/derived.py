@@ -1,8 +1,9 @@
 """How are the operators that a stream offers written with the eight primitives?
 
 Each function here takes what the user gave and returns one description out of ``primitives.py``, and none knows the
-runtime.  The colour of the user's function chooses: a plain one is a *transform*, or *keyed* behind ``key_by``; an async
-one, or a plain one that asks for a thread, is a *call*.  An operator of your own belongs here and needs nothing more.
+runtime.  The colour of the user's function chooses: a plain one is a *transform*, or *keyed* behind ``key_by``; an
+async one, or a plain one that asks for a thread, is a *call*.  An operator of your own belongs here and needs nothing
+more.
 """
 
 from __future__ import annotations
@@ -83,12 +84,14 @@ class CallOptions:
                     f"in_thread=True; this is {colour}, which runs on the spot"
                 )
             return False
-        if self.in_flight is not None and (type(self.in_flight) is not int or self.in_flight < 1):
-            raise InvalidJob(f"{where}: in_flight= is how many calls may be in the air, at least 1, not {self.in_flight!r}")
-        if type(self.retries) is not int or self.retries < 0:
-            raise InvalidJob(f"{where}: retries= is how often a failed call is made again, 0 or more, not {self.retries!r}")
+        if self.in_flight is not None and not _is_count(self.in_flight, 1):
+            raise InvalidJob(
+                f"{where}: in_flight= is how many calls may be in the air, 1 or more, not {self.in_flight!r}"
+            )
+        if not _is_count(self.retries, 0):
+            raise InvalidJob(f"{where}: retries= is how often a failed call is made again, 0 or more: {self.retries!r}")
         for name, value, least in (("timeout", self.timeout, 1), ("retry_delay", self.retry_delay, 0)):
-            if value is not None and (not isinstance(value, timedelta) or value < timedelta(milliseconds=least)):
+            if value is not None and not _is_duration(value, timedelta(milliseconds=least)):
                 raise InvalidJob(f"{where}: {name}= is a timedelta of at least {least} ms, not {value!r}")
         return True
 
@@ -100,6 +103,14 @@ class CallOptions:
             "timeout_ms": None if self.timeout is None else _milliseconds(self.timeout),
             "retry": Retry(attempts=self.retries + 1, delay_ms=_milliseconds(self.retry_delay)),
         }
+
+
+def _is_count(value: object, least: int) -> bool:
+    return type(value) is int and value >= least
+
+
+def _is_duration(value: object, least: timedelta) -> bool:
+    return isinstance(value, timedelta) and value >= least
 
 
 def _milliseconds(duration: timedelta) -> int:
@@ -120,11 +131,16 @@ def _lane_or_transform(
         return Transform(name=shown, label=label, annotated=(function,), opens=opens)
     if name is None:
         raise InvalidJob(
-            f"{label}({describe(function)}) takes the async lane, whose unfinished inputs are kept in checkpoints under "
+            f"{label}({describe(function)}) takes the async lane, whose unfinished inputs a checkpoint keeps under "
             f"the operator's name: write {label}(…, name=…) with a name that stays the same"
         )
     return Call(
-        name=shown, label=label, annotated=(function,), keyed=False, opens=opens_call(outputs(function)), **options.fields()
+        name=shown,
+        label=label,
+        annotated=(function,),
+        keyed=False,
+        opens=opens_call(outputs(function)),
+        **options.fields(),
     )
 
 
@@ -139,10 +155,10 @@ def map_records(name: str | None, function: Callable[[Any], Any], options: CallO
 
         return one
 
-    if callable(function) and colour_of(function) in {Colour.GENERATOR, Colour.ASYNC_GENERATOR}:
+    if colour_of(function) in {Colour.GENERATOR, Colour.ASYNC_GENERATOR}:
         raise InvalidJob(
-            f"operator {name or 'map'!r}: {describe(function)} is {colour_of(function)}, so map would hand on generators; "
-            "use flat_map for what it yields"
+            f"operator {name or 'map'!r}: {describe(function)} is {colour_of(function)}, so map would hand on "
+            "generators; use flat_map for what it yields"
         )
     return _lane_or_transform("map", name, function, options, loops.opens_map(function), outputs)
 
@@ -158,10 +174,10 @@ def filter_records(name: str | None, function: Callable[[Any], Any], options: Ca
 
         return one_or_none
 
-    if callable(function) and colour_of(function) in {Colour.GENERATOR, Colour.ASYNC_GENERATOR}:
+    if colour_of(function) in {Colour.GENERATOR, Colour.ASYNC_GENERATOR}:
         raise InvalidJob(
-            f"operator {name or 'filter'!r}: {describe(function)} is {colour_of(function)}, and a generator is always true; "
-            "a predicate returns whether to keep the record"
+            f"operator {name or 'filter'!r}: {describe(function)} is {colour_of(function)}, and a generator is always "
+            "true; a predicate returns whether to keep the record"
         )
     return _lane_or_transform("filter", name, function, options, loops.opens_filter(function), outputs)
 
@@ -204,12 +220,16 @@ def branch(name: str | None, predicates: tuple[Callable[[Any], Any], ...]) -> Op
         check_function(shown, predicate, 1, what="predicate")
         if colour_of(predicate) is not Colour.PLAIN:
             raise InvalidJob(
-                f"operator {shown!r}: {describe(predicate)} is {colour_of(predicate)}; branch takes plain functions, so "
-                "find the answer in a map before it"
+                f"operator {shown!r}: {describe(predicate)} is {colour_of(predicate)}; branch takes plain "
+                "functions, so find the answer in a map before it"
             )
     tags = tuple(branch_tag(index) for index in range(len(predicates)))
     return Branch(
-        name=shown, label="branch", annotated=predicates, opens=loops.opens_branch(predicates, tags), has_side_outputs=True
+        name=shown,
+        label="branch",
+        annotated=predicates,
+        opens=loops.opens_branch(predicates, tags),
+        has_side_outputs=True,
     )
 
 
@@ -276,7 +296,9 @@ def process(
         "label": "connect_broadcast" if broadcast else "process",
         "annotated": (cls, *(part for declaration in declarations.values() for part in declaration.annotated)),
         "states": tuple((key, one.kind) for key, one in declarations.items() if isinstance(one, KeyedDeclaration)),
-        "lists": tuple((key, one.redistribution) for key, one in declarations.items() if isinstance(one, ListDeclaration)),
+        "lists": tuple(
+            (key, one.redistribution) for key, one in declarations.items() if isinstance(one, ListDeclaration)
+        ),
         "has_side_outputs": True,
         "optional_outputs": tuple(cls.optional_outputs),
     }
@@ -318,7 +340,9 @@ def _check_class(
         missing = ", ".join(sorted(cls.__abstractmethods__))
         raise InvalidJob(f"{where}: {cls.__qualname__} does not define {missing}")
     if issubclass(cls, KeyedOperator) and not keyed:
-        raise InvalidJob(f"{where}: {cls.__qualname__} is a KeyedOperator, so the stream needs a key_by before process()")
+        raise InvalidJob(
+            f"{where}: {cls.__qualname__} is a KeyedOperator, so the stream needs a key_by before process()"
+        )
     takes_rules = issubclass(cls, KeyedBroadcastOperator)
     if takes_rules and not broadcast:
         raise InvalidJob(f"{where}: {cls.__qualname__} has a broadcast side; use keyed.connect_broadcast(rules, …)")
@@ -334,7 +358,13 @@ def _check_class(
     for hook in _HOOKS:
         method = getattr(cls, hook, None)
         if method is not None and colour_of(method).is_async:
-            raise InvalidJob(f"{where}: {cls.__qualname__}.{hook} must be a plain function; only on_record may be async")
-        if method is not None and colour_of(method) is Colour.GENERATOR and hook not in {"on_end_of_input", "on_broadcast"}:
+            raise InvalidJob(
+                f"{where}: {cls.__qualname__}.{hook} must be a plain function; only on_record may be async"
+            )
+        if (
+            method is not None
+            and colour_of(method) is Colour.GENERATOR
+            and hook not in {"on_end_of_input", "on_broadcast"}
+        ):
             raise InvalidJob(f"{where}: {cls.__qualname__}.{hook} has no output, so it must not be a generator")
     check_function(name, getattr(cls, "on_record"), 3, what="on_record")  # noqa: B009 - the base has none

@@ -33,7 +33,7 @@ __all__ = ("Handler", "PlainHandler")
 MakeCell = Callable[[KeyedTable, int], Cell]
 
 
-def _no_emit(value: Any) -> NoReturn:
+def _no_emit(_value: Any) -> NoReturn:
     raise InvalidJob("nothing can be emitted here: only on_record, on_broadcast and on_end_of_input have an output")
 
 

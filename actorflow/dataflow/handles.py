@@ -3,14 +3,14 @@
 A handle.  :class:`Value` is the hot one: the chain loads the value of the record's key into its plain ``value`` slot
 before the call and writes it back after it, so ``self.level.value += 1`` costs what an attribute costs (244 ns against
 409 for a property).  Where that is not possible or does not pay (a snapshot is being written, a state that recent
-records did not use, an async operator) the very same object changes its class for one whose ``value`` is a property, and
-outside of any key for one that refuses.
+records did not use, an async operator) the very same object changes its class for one whose ``value`` is a property,
+and outside of any key for one that refuses.
 
 The other handles (:class:`Items`, :class:`Mapped`, :class:`Reducing`, :class:`Aggregating`) go to their cell when they
 are used and cost nothing otherwise.  :class:`Shared` and :class:`Rules` belong to the subtask.
 
-A handle is always about the record in hand.  What was taken out of one and can be changed in place (an element, a value)
-must not be kept for a later record: it is not the state any more.
+A handle is always about the record in hand.  What was taken out of one and can be changed in place (an element, a
+value) must not be kept for a later record: it is not the state any more.
 """
 
 from __future__ import annotations
@@ -50,6 +50,8 @@ class Value(Generic[V]):
     __slots__ = ("_begin", "_blank", "_cell", "_name", "cleared", "loaded", "uses", "value")
 
     value: V
+    loaded: Any
+    """The object that was loaded beforehand, to see whether it was replaced."""
 
     def __init__(self, name: str, cell: Cell, begin: Callable[[], V], blank: Any) -> None:
         self._name, self._cell, self._begin, self._blank = name, cell, begin, blank
@@ -91,13 +93,13 @@ class ThroughValue(Value[Any]):
 
     __slots__ = ()
 
-    value = property(_get_through, _set_through)  # type: ignore[assignment]  # the same name, on purpose: see above
+    value = property(_get_through, _set_through)  # the same name, on purpose: see above
 
     def clear(self) -> None:
         self._cell.remove()
 
 
-def _refuse(handle: UnboundValue, value: Any = None) -> Any:
+def _refuse(handle: UnboundValue, _value: Any = None) -> Any:
     raise InvalidJob(
         f"state {handle._name!r} belongs to a key, and here is none: use it in on_record"  # noqa: SLF001
     )
@@ -108,7 +110,7 @@ class UnboundValue(Value[Any]):
 
     __slots__ = ()
 
-    value = property(_refuse, _refuse)  # type: ignore[assignment]  # the same name, on purpose: see above
+    value = property(_refuse, _refuse)  # the same name, on purpose: see above
 
     def clear(self) -> None:
         _refuse(self)
@@ -323,8 +325,8 @@ class Rules(MutableMapping[M, V]):
     def _check(self) -> None:
         if not self.writable:
             raise InvalidJob(
-                f"broadcast state {self._name!r} may be changed in on_broadcast only: every subtask sees those records, "
-                "in the same order, and so holds the same state"
+                f"broadcast state {self._name!r} may be changed in on_broadcast only: every subtask sees those "
+                "records, and so holds the same state"
             )
 
     def __getitem__(self, key: M) -> V:
@@ -346,4 +348,3 @@ class Rules(MutableMapping[M, V]):
 
     def __contains__(self, key: object) -> bool:
         return key in self.content
-

@@ -73,10 +73,8 @@ class Job:
 
     def settings_over(self, settings: Settings) -> Settings:
         """Return the settings that hold for this job: those given, and above them what the job itself says."""
-        said = dict(self.settings)
-        for key, value in (("parallelism", self.parallelism), ("max_parallelism", self.max_parallelism)):
-            if value is not None:
-                said[key] = value
+        own = {"parallelism": self.parallelism, "max_parallelism": self.max_parallelism}
+        said = self.settings | {key: value for key, value in own.items() if value is not None}
         return settings.merged(said, source=f"job {self.name!r}") if said else settings
 
     def plan(self, *, parallelism: int | None = None, max_parallelism: int | None = None) -> Plan:

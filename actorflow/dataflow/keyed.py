@@ -9,9 +9,9 @@ A class: state declared on it, ``on_record`` called for each record, and hooks f
             self.level.value = 1.0 + self.level.value * 0.9
             yield context.key, self.level.value
 
-``on_record`` may be plain (returning nothing, or a list or anything else to iterate over), a generator, ``async def`` or
-an async generator.  ``yield`` reads best; returning a list, or ``context.emit``, is faster.  An async one takes the async
-lane: its writes are buffered and take effect at one stroke with its output.
+``on_record`` may be plain (returning nothing, or a list or anything else to iterate over), a generator, ``async def``
+or an async generator.  ``yield`` reads best; returning a list, or ``context.emit``, is faster.  An async one takes the
+async lane: its writes are buffered and take effect at one stroke with its output.
 
 :class:`KeyedOperator` runs behind ``key_by`` and may declare keyed state; :class:`Operator` runs on any stream and has
 only operator state; :class:`KeyedBroadcastOperator` has a second input, whose records all subtasks see.
@@ -30,7 +30,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 from actorflow.abc.state import MISSING
 from actorflow.dataflow.handles import Aggregating, Items, Mapped, Reducing, Value
 from actorflow.dataflow.seat import Seat
-from actorflow.dataflow.states import Declaration, KeyedDeclaration, ListDeclaration
+from actorflow.dataflow.states import BroadcastState, Declaration, KeyedDeclaration
 from actorflow.errors import InvalidJob
 from actorflow.model.key_groups import key_of_token
 
@@ -41,6 +41,7 @@ __all__ = (
     "KeyedBroadcastOperator",
     "KeyedOperator",
     "Operator",
+    "check_declarations",
     "declarations_of",
 )
 
@@ -104,7 +105,7 @@ class HookContext(Context[Any]):
         self.checkpoint_id: int | None = None
 
     @property
-    def key(self) -> Any:  # type: ignore[override]  # a hook has none, and says so instead of showing an old one
+    def key(self) -> Any:  # a hook has none, and says so instead of showing an old one
         raise InvalidJob("there is no key here: a hook runs between records; context.entries(state) has all keys")
 
     def entries(self, state: Any) -> Iterator[tuple[Any, Any]]:
@@ -122,7 +123,7 @@ class HookContext(Context[Any]):
                 yield key_of_token(token, self._names), value if read is None else read(value)
 
 
-class BaseOperator(ABC):
+class BaseOperator(ABC):  # noqa: B024 - on_record is abstract in those that say what it takes
     """What all operators of users have in common: hooks."""
 
     optional_outputs: ClassVar[tuple[str, ...]] = ()
@@ -157,7 +158,7 @@ class Operator(BaseOperator, Generic[T_contra, R_co]):
     @abstractmethod
     def on_record(
         self, value: T_contra, context: Context[None]
-    ) -> Iterable[R_co] | None | Awaitable[Iterable[R_co] | None] | AsyncIterator[R_co]:
+    ) -> Iterable[R_co] | Awaitable[Iterable[R_co] | None] | AsyncIterator[R_co] | None:
         """Take one record and give any number of outputs."""
 
 
@@ -167,7 +168,7 @@ class KeyedOperator(BaseOperator, Generic[K_contra, T_contra, R_co]):
     @abstractmethod
     def on_record(
         self, value: T_contra, context: Context[K_contra]
-    ) -> Iterable[R_co] | None | Awaitable[Iterable[R_co] | None] | AsyncIterator[R_co]:
+    ) -> Iterable[R_co] | Awaitable[Iterable[R_co] | None] | AsyncIterator[R_co] | None:
         """Take one record and give any number of outputs."""
 
 
@@ -202,5 +203,5 @@ def check_declarations(operator: str, cls: type, *, keyed: bool, broadcast: bool
         where = f"operator {operator!r}: state {name!r} of {cls.__qualname__}"
         if isinstance(declaration, KeyedDeclaration) and not keyed:
             raise InvalidJob(f"{where} belongs to a key, so the stream needs a key_by before process()")
-        if isinstance(declaration, ListDeclaration) and declaration.redistribution.value == "broadcast" and not broadcast:
-            raise InvalidJob(f"{where} is written by a broadcast side, so it needs connect_broadcast() in place of process()")
+        if isinstance(declaration, BroadcastState) and not broadcast:
+            raise InvalidJob(f"{where} is written by a broadcast side: use connect_broadcast() in place of process()")

@@ -37,10 +37,11 @@ class KeyedHandler(Handler):
 
     def __init__(self, seat: Seat, build: Callable[[], BaseOperator]) -> None:
         self.cursor = Cursor()
-        super().__init__(seat, build, lambda table, index: TableCell(table, self.cursor))
+        super().__init__(seat, build, lambda table, _: TableCell(table, self.cursor))
         self._context: Context[Any] = Context(seat)
         self._loadable = [handle for handle in self.values if handle._blank is not MISSING]  # noqa: SLF001
         self._only_loadable = len(self._loadable) == len(self.cells)
+        self._with_cell: list[tuple[Value[Any], Any]] = [(handle, handle._cell) for handle in self._loadable]  # noqa: SLF001
         self._eager: list[Value[Any]] = self._loadable if len(self._loadable) <= _FEW else []
         self._batches = 0
 
@@ -149,7 +150,11 @@ class KeyedHandler(Handler):
     ) -> None:
         context, on_record, cursor = self._context, self.instance.on_record, self.cursor
         touched = cursor.touched
-        loads = [(slot, slot._cell.plain, slot._cell.plain.get, slot._blank) for slot in eager]  # type: ignore[attr-defined]  # noqa: SLF001
+        loads = [
+            (slot, cell.plain, cell.plain.get, slot._blank)  # noqa: SLF001 - a handle is opaque to users only
+            for slot, cell in self._with_cell
+            if slot in eager
+        ]
         for token, key, record in zip(tokens, keys, records, strict=False):
             context.key = key
             cursor.token = token
@@ -170,7 +175,7 @@ class KeyedHandler(Handler):
 
 
 def _store_unusual(slot: Value[Any], plain: dict[Any, Any], token: Any, new: Any) -> None:
-    """Store ``None``, which forgets the key, or what an absent key shows, which forgets it when ``clear`` put it there."""
+    """Store ``None``, which forgets the key, or what an absent key shows, which does so when ``clear`` put it there."""
     if new is None or slot.cleared:
         plain.pop(token, None)
         slot.cleared = False

@@ -1,13 +1,13 @@
 """What is one asynchronous call, and what of it takes effect?
 
 An :class:`AsyncOperator` makes one attempt at one record (``call``) and later lets what came out of it take effect
-(``apply``).  Between the two, nothing of it shows: an invocation of an async ``on_record`` sees the state plus its own
-writes, and its writes, outputs and side outputs are buffered until ``apply``, at one stroke (semantics 15.1).  A failed
-attempt leaves nothing behind, so another one starts clean, and a snapshot never holds half a handler.
+(``apply``).  Between the two, nothing of it shows: an invocation of an async ``on_record`` sees the state plus its
+own writes, and its writes, outputs and side outputs are buffered until ``apply``, at one stroke (semantics 15.1).  A
+failed attempt leaves nothing behind, so another one starts clean, and a snapshot never holds half a handler.
 
 State handles live on the one instance that all invocations share.  Which invocation is asking is found in a context
-variable, so ``call`` must be run, from its first step to its last, in a context that no other call uses meanwhile; it puts
-the variable back at its end.
+variable, so ``call`` must be run, from its first step to its last, in a context that no other call uses meanwhile; it
+puts the variable back at its end.
 
 Refuses to decide when to call, in which order results leave, and what a timeout or another attempt is: that is the
 lane's (``runtime/async_lane.py``).
@@ -40,7 +40,18 @@ __all__ = ("AsyncHandler", "AsyncOperator", "Invocation", "InvocationCell", "in_
 class AsyncOperator:
     """One operator that awaits something for each record, in one subtask."""
 
-    __slots__ = ("apply", "call", "hooks", "in_flight", "keyed", "name", "ordered", "retry", "run_broadcast", "timeout_ms")
+    __slots__ = (
+        "apply",
+        "call",
+        "hooks",
+        "in_flight",
+        "keyed",
+        "name",
+        "ordered",
+        "retry",
+        "run_broadcast",
+        "timeout_ms",
+    )
 
     def __init__(
         self,
@@ -231,10 +242,10 @@ def opens_handler(build: Callable[[], BaseOperator]) -> Callable[[Seat, Call], A
 def opens_call(make_outputs: Callable[[Any], Awaitable[list[Any]]]) -> Callable[[Seat, Call], AsyncOperator]:
     """Open a function from a record to its outputs in the async lane."""
 
-    async def call(record: Any, key: Any, token: Any) -> list[Any]:
+    async def call(record: Any, _key: Any, _token: Any) -> list[Any]:
         return await make_outputs(record)
 
-    def opens(seat: Seat, description: Call) -> AsyncOperator:
+    def opens(_seat: Seat, description: Call) -> AsyncOperator:
         return AsyncOperator(description, call=call, apply=_as_it_is)
 
     return opens

@@ -78,7 +78,7 @@ def opens_map(function: Callable[[Any], Any]) -> Callable[[Seat], Opened]:
 
         return map_batch
 
-    return lambda seat: _first_checked(make, function)
+    return lambda _seat: _first_checked(make, function)
 
 
 def opens_filter(function: Callable[[Any], Any]) -> Callable[[Seat], Opened]:
@@ -90,7 +90,7 @@ def opens_filter(function: Callable[[Any], Any]) -> Callable[[Seat], Opened]:
 
         return filter_batch
 
-    return lambda seat: _first_checked(make, function)
+    return lambda _seat: _first_checked(make, function)
 
 
 def opens_flat_map(function: Callable[[Any], Iterable[Any]]) -> Callable[[Seat], Opened]:
@@ -105,7 +105,7 @@ def opens_flat_map(function: Callable[[Any], Iterable[Any]]) -> Callable[[Seat],
 
         return flat_map_batch
 
-    return lambda seat: _first_checked(make, function)
+    return lambda _seat: _first_checked(make, function)
 
 
 def opens_branch(predicates: tuple[Callable[[Any], Any], ...], tags: tuple[str, ...]) -> Callable[[Seat], Opened]:
@@ -148,7 +148,7 @@ def opens_stateful_map(function: Callable[[Any, Any], tuple[Any, Any]]) -> Calla
         table = seat.table(STATE, "value")
 
         def make(function: Callable[[Any, Any], tuple[Any, Any]]) -> KeyedLoop:
-            def stateful_map_batch(tokens: list[Any], keys: list[Any], values: Iterable[Any]) -> list[Any]:
+            def stateful_map_batch(tokens: list[Any], _keys: list[Any], values: Iterable[Any]) -> list[Any]:
                 outputs: list[Any] = []
                 append = outputs.append
                 plain = table.plain
@@ -192,7 +192,7 @@ def opens_count(seat: Seat) -> Opened:
     """Count the records of each key: ``(key, 1)``, ``(key, 2)`` and so on."""
     table = seat.table(STATE, "value")
 
-    def count_batch(tokens: list[Any], keys: list[Any], values: Iterable[Any]) -> list[Any]:
+    def count_batch(tokens: list[Any], keys: list[Any], _values: Iterable[Any]) -> list[Any]:
         outputs: list[Any] = []
         append = outputs.append
         plain = table.plain
@@ -230,10 +230,7 @@ def opens_reduce(function: Callable[[Any, Any], Any]) -> Callable[[Seat], Opened
             get = None if plain is None else plain.get
             for token, key, value in zip(tokens, keys, values, strict=False):
                 old = load(token) if get is None else get(token, MISSING)
-                if old is MISSING:
-                    new = value if type(value) in PLAIN_TYPES else copy(value)
-                else:
-                    new = function(old, value)
+                new = function(old, value) if old is not MISSING else copy(value)
                 if new is None:
                     remove(token)
                 elif plain is None:

@@ -1,10 +1,10 @@
 """What may an operator be called, and what is it called when nobody says?
 
-A name is the address of an operator's state in a checkpoint and becomes a file name.  So it is plain ASCII of at most 100
-characters, and unique in the job even where case is ignored.  It is required wherever state or a position is kept, and
-missing is told when the job is built, not when it is restored.  Elsewhere it is derived from what the operator does and
-the order in which operators were built (``map``, ``map-2``): the same program gives the same names in every process.
-An automatic name steps aside for one that the user gave, wherever it stands in the program.
+A name is the address of an operator's state in a checkpoint and becomes a file name.  So it is plain ASCII of at most
+100 characters, and unique in the job even where case is ignored.  It is required wherever state or a position is kept,
+and missing is told when the job is built, not when it is restored.  Elsewhere it is derived from what the operator does
+and the order in which operators were built (``map``, ``map-2``): the same program gives the same names in every
+process. An automatic name steps aside for one that the user gave, wherever it stands in the program.
 
 Refuses to invent an identity: no counter outside the job, nothing random, no addresses.
 """

@@ -23,8 +23,8 @@ class Exchange:
     """How records travel from one vertex to another.
 
     ``tag`` is the side output that it carries, ``None`` the main one.  ``role`` 1 is the broadcast side of an operator.
-    ``operator`` is whom to name when ``key`` (record to key) or ``partition`` (record and number of channels to the index
-    of one) fails.
+    ``operator`` is whom to name when ``key`` (record to key) or ``partition`` (record and number of channels to the
+    index of one) fails.
     """
 
     index: int
@@ -42,8 +42,8 @@ class Exchange:
 class Vertex:
     """Operators that run one after the other in one actor; named after the first.
 
-    ``derives_max_parallelism`` says that nobody asked for this ``max_parallelism``, so a snapshot's own one wins over it.
-    ``tags`` are the side outputs that somebody reads.
+    ``derives_max_parallelism`` says that nobody asked for this ``max_parallelism``, so a snapshot's own one wins over
+    it.  ``tags`` are the side outputs that somebody reads.
     """
 
     index: int
@@ -95,7 +95,8 @@ class Plan:
                 for vertex in self.vertices
             ],
             "exchanges": [
-                [one.upstream, one.downstream, one.kind.value, one.operator, one.tag, one.role] for one in self.exchanges
+                [one.upstream, one.downstream, one.kind.value, one.operator, one.tag, one.role]
+                for one in self.exchanges
             ],
         }
         return hashlib.sha256(json.dumps(shape, separators=(",", ":")).encode()).hexdigest()

@@ -8,8 +8,8 @@ one it reads when
 * it is a transform, a branch or a sink: a keyed operator or a call always begins an actor;
 * both have the same parallelism and, where somebody asked for one, the same maximum.
 
-A maximum that was asked for holds for the whole chain (R046), but a keyed operator never takes one over from an operator
-behind it, for it decides where keys live.
+A maximum that was asked for holds for the whole chain (R046), but a keyed operator never takes one over from one behind
+it, for it decides where keys live.
 
 What only the whole graph shows to be wrong is told here, all of it in one :class:`~actorflow.errors.InvalidJob`.
 """
@@ -131,9 +131,9 @@ class _Compiler:
         if asked is not None and parallelism > asked:
             whose = "its" if node.max_parallelism else "the job's"
             self._problems.append(
-                f"operator {name!r} has parallelism {parallelism}, more than {whose} max_parallelism of {asked}, which is "
-                "the number of key groups and stays what it was when the job first ran: lower the parallelism, or start "
-                "over with a higher maximum"
+                f"operator {name!r} has parallelism {parallelism}, more than {whose} max_parallelism of {asked}, which "
+                "is the number of key groups and stays what it was when the job first ran: lower the parallelism, or "
+                "start over with a higher maximum"
             )
         if operator.kind is OperatorKind.KEYED and any(kind is not ExchangeKind.KEYED for kind in kinds):
             self._problems.append(f"operator {name!r} keeps state by key, so all its inputs need a key_by")
@@ -177,9 +177,8 @@ class _Compiler:
         if place.operator.kind not in _JOINS or len(place.node.legs) != 1:
             return None
         (leg,) = place.node.legs
-        if leg.tag is not None or leg.exchange is not None and (
-            leg.exchange.kind is not ExchangeKind.FORWARD or leg.exchange.breaks_chain
-        ):
+        said = leg.exchange
+        if leg.tag is not None or (said is not None and (said.kind is not ExchangeKind.FORWARD or said.breaks_chain)):
             return None
         upstream = self._places[leg.node]
         if upstream.parallelism != place.parallelism or len(self._readers[leg.node]) != 1:
@@ -203,13 +202,13 @@ class _Compiler:
                 assert upstream.chain is not None
                 assert upstream is upstream.chain.places[-1], "only the last operator of a chain is read from outside"
                 said = leg.exchange
-                same = upstream.parallelism == first.parallelism
+                usual = ExchangeKind.FORWARD if upstream.parallelism == first.parallelism else ExchangeKind.REBALANCE
                 exchanges.append(
                     Exchange(
                         index=len(exchanges),
                         upstream=upstream.chain.index,
                         downstream=chain.index,
-                        kind=said.kind if said is not None else ExchangeKind.FORWARD if same else ExchangeKind.REBALANCE,
+                        kind=said.kind if said is not None else usual,
                         operator=said.operator if said is not None else first.operator.name,
                         key=said.key if said is not None else None,
                         partition=said.partition if said is not None else None,

@@ -1,10 +1,12 @@
 """What are the operators that the runtime knows?
 
-Eight: **read**, **transform** (batch to batch), **branch**, **union**, **exchange**, **keyed** (state, one or two inputs),
-**call** (asynchronous) and **write**.  Everything else that a stream offers is written with these in ``derived.py``.
+Eight: **read**, **transform** (batch to batch), **branch**, **union**, **exchange**, **keyed** (state, one or two
+inputs), **call** (asynchronous) and **write**.  Everything else that a stream offers is written with these in
+``derived.py``.
 
-Six of them are nodes of the graph, the frozen descriptions below; each knows how to open itself in a subtask.  Two are
-what lies between nodes: an :class:`Exchange` says how records travel, and a union is a stream with several :class:`Leg`.
+Six of them are nodes of the graph, the frozen descriptions below; each knows how to open itself in a subtask.  Two
+are what lies between nodes: an :class:`Exchange` says how records travel, and a union is a stream with several
+:class:`Leg`.
 
 Refuses to run anything, and to know where it will run.
 """
@@ -205,7 +207,7 @@ class Node:
     ) -> None:
         self.operator, self.name, self.legs = operator, name, legs
         self.parallelism, self.max_parallelism, self.own_parallelism = parallelism, max_parallelism, own_parallelism
-        self.discarded: set[str | None] = set()  # outputs that the user said nobody needs; only ever asked, not iterated
+        self.discarded: list[str | None] = []  # outputs that the user said nobody needs
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,8 +1,8 @@
 """What does an operator reach when it has been opened in one subtask?
 
-A seat: where the operator is (name, subtask, parallelism), the tables of its state, the clock, and the side outputs that
-somebody reads.  The plan holds descriptions of operators; a chain gives each of them a seat and gets back something that
-runs.
+A seat: where the operator is (name, subtask, parallelism), the tables of its state, the clock, and the side outputs
+that somebody reads.  The plan holds descriptions of operators; a chain gives each of them a seat and gets back
+something that runs.
 
 Refuses to know channels, checkpoints or storage.
 """
@@ -101,8 +101,10 @@ class Opened:
 
 
 class Seat:
-    """An operator's place in one subtask.  ``copy`` copies what can be changed in place and nothing else; ``names`` are
-    the registered classes, for keys that are made of them.
+    """An operator's place in one subtask.
+
+    ``copy`` copies what can be changed in place and nothing else; ``names`` are the registered classes, for keys that
+    are made of them.
     """
 
     __slots__ = (

@@ -1,11 +1,13 @@
+# ruff: noqa: SLF001 - streams look into each other, and a stream is its job's own hand
 """What does a user say to a stream?
 
-The fluent face of the language: each method adds one operator to the job, or says how records travel to the next one, and
-returns the stream that comes out.  What the operators do stands in ``derived.py``.
+The fluent face of the language: each method adds one operator to the job, or says how records travel to the next one,
+and returns the stream that comes out.  What the operators do stands in ``derived.py``.
 
 * An operator is named with ``name=``; required wherever state or a position is kept.
 * ``parallelism=`` says how many subtasks it has.  Unless said, an operator runs where its input is made, with the same
-  number of subtasks, so the order of records is kept; one behind an exchange (``key_by``, ``rebalance`` …) has the job's.
+  number of subtasks, so the order of records is kept; one behind an exchange (``key_by``, ``rebalance`` …) has the
+  job's.
 * Operators between which nothing is exchanged run in one actor.  ``break_chain()`` puts the next one into another.
 * A stream that nobody reads is a mistake, told when the plan is made: end it with ``write``, or say ``discard()``.
 * Streams of two jobs can't meet.
@@ -94,9 +96,10 @@ class Stream(Generic[T_co]):
     ) -> Stream[Any]:
         """Turn each record into another.
 
-        An ``async def`` takes the async lane: at most ``in_flight`` calls in the air, results in order of arrival unless
-        ``ordered=False``, ``timeout`` from the first call on and over all retries.  ``in_thread=True`` does the same for
-        a plain function that computes for long.  Both need a ``name``, under which unfinished inputs are kept.
+        An ``async def`` takes the async lane: at most ``in_flight`` calls in the air, results in order of arrival
+        unless ``ordered=False``, ``timeout`` from the first call on and over all retries.  ``in_thread=True`` does the
+        same for a plain function that computes for long, one call at a time unless ``in_flight`` says more.  Both need
+        a ``name``, under which unfinished inputs are kept.
         """
         operator = derived.map_records(name, function, CallOptions(**options))
         return self._then(operator, name, parallelism, max_parallelism)
@@ -226,13 +229,15 @@ class Stream(Generic[T_co]):
     @overload
     def branch(self, *predicates: Callable[[T_co], object], name: str | None = None) -> tuple[Stream[T_co], ...]: ...
     def branch(self, *predicates: Callable[[T_co], object], name: str | None = None) -> Any:
-        """Part a stream: one for each predicate, with the records for which it is the first to hold, and one for the rest.
+        """Part a stream: one for each predicate, with the records it is the first to hold for, and one for the rest.
 
         ``large, small = stream.branch(is_large)``
         """
         rest: Stream[T_co] = self._then(derived.branch(name, predicates), name, None, None)
-        (leg,) = rest._legs  # noqa: SLF001 - another stream of this very class
-        ways = [Stream(self._job, (Leg(leg.node, derived.branch_tag(index)),)) for index in range(len(predicates))]
+        (leg,) = rest._legs
+        ways: list[Stream[T_co]] = [
+            Stream(self._job, (Leg(leg.node, derived.branch_tag(index)),)) for index in range(len(predicates))
+        ]
         return (*ways, rest)
 
     @overload
@@ -245,7 +250,7 @@ class Stream(Generic[T_co]):
         node = self._single("side_output", main=True)
         if not node.operator.has_side_outputs or node.operator.kind is OperatorKind.BRANCH:
             raise InvalidJob(
-                f"operator {self._job._name_of(node)!r}: {node.operator.label} has no side outputs; "  # noqa: SLF001
+                f"operator {self._job._name_of(node)!r}: {node.operator.label} has no side outputs; "
                 "only process() has, with context.emit_to()"
             )
         return Stream(self._job, (Leg(node, tag),))
@@ -270,8 +275,8 @@ class Stream(Generic[T_co]):
         check_function(shown, function, 1, what="key function")
         if colour_of(function) is not Colour.PLAIN:
             raise InvalidJob(
-                f"{shown}: the key function {describe(function)} is {colour_of(function)}; it must be plain, so find the "
-                "key in a map before it"
+                f"{shown}: the key function {describe(function)} is {colour_of(function)}; it must be plain, so find "
+                "the key in a map before it"
             )
         stream = self._exchange(ExchangeKind.KEYED, "key_by", shown, key=function)
         return KeyedStream(stream._job, stream._legs)
@@ -305,7 +310,10 @@ class Stream(Generic[T_co]):
         return self._exchange(ExchangeKind.BROADCAST, "broadcast")
 
     def partition_by(self, function: Callable[[T_co, int], int]) -> Stream[T_co]:
-        """Send each record to the subtask that ``function(record, subtasks)`` names, from 0; it must be deterministic."""
+        """Send each record to the subtask that ``function(record, subtasks)`` names, from 0.
+
+        The function must be deterministic, for a record may be sent again after a failure.
+        """
         check_function("partition_by", function, 2, what="partitioner")
         if colour_of(function) is not Colour.PLAIN:
             raise InvalidJob(f"partition_by: {describe(function)} is {colour_of(function)}; it must be plain")
@@ -328,7 +336,7 @@ class Stream(Generic[T_co]):
         for leg in self._legs:
             if leg.exchange is not None:
                 raise InvalidJob(f"{leg.exchange.operator} before discard() has no effect; leave it out")
-            leg.node.discarded.add(leg.tag)
+            leg.node.discarded.append(leg.tag)
 
     # ── inside ───────────────────────────────────────────────────────────────────────────────
 
@@ -342,7 +350,7 @@ class Stream(Generic[T_co]):
         own_parallelism: int | None = None,
         more_legs: tuple[Leg, ...] = (),
     ) -> Stream[Any]:
-        return self._job._add(  # noqa: SLF001 - a stream is the job's own hand
+        return self._job._add(
             operator,
             name=name,
             legs=self._legs + more_legs,
@@ -355,8 +363,8 @@ class Stream(Generic[T_co]):
         for leg in self._legs:
             if leg.exchange is not None:
                 raise InvalidJob(
-                    f"{method}() follows {leg.exchange.operator}() with no operator between them, so one of the two would "
-                    "have no effect; leave one out"
+                    f"{method}() follows {leg.exchange.operator}() with no operator between them, so one of the two "
+                    "would have no effect; leave one out"
                 )
         exchange = Exchange(kind=kind, operator=shown or method, **more)
         return Stream(self._job, tuple(Leg(leg.node, leg.tag, exchange) for leg in self._legs))
@@ -379,7 +387,7 @@ class Stream(Generic[T_co]):
             )
 
     def __repr__(self) -> str:
-        ends = [self._job._name_of(leg.node) + (f".{leg.tag}" if leg.tag else "") for leg in self._legs]  # noqa: SLF001
+        ends = [self._job._name_of(leg.node) + (f".{leg.tag}" if leg.tag else "") for leg in self._legs]
         return f"<{type(self).__name__} of {' and '.join(ends)}>"
 
 

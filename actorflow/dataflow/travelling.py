@@ -1,9 +1,9 @@
 """Which classes travel in a job?
 
 Those in the annotations of its sources, its state declarations and its users' functions, and on through their fields.
-They are registered once, when the plan is made, so that a checkpoint can name them and reading one never has to search for
-a class.  A value of a class that no annotation mentions is refused the first time it would be written, with the advice to
-mark it with ``@record``.
+They are registered once, when the plan is made, so that a checkpoint can name them and reading one never has to search
+for a class.  A value of a class that no annotation mentions is refused the first time it would be written, with the
+advice to mark it with ``@record``.
 
 Functions that were not annotated (lambdas) say nothing, and that is fine.
 """
