@@ -45,6 +45,13 @@ class ObjectStore(ABC):
     async def delete(self, name: str) -> None:
         """Remove an object; one that is absent is fine."""
 
+    async def sweep(self, prefix: str = "") -> int:
+        """Remove what earlier processes left half written below ``prefix``; return how much that was.
+
+        Only whoever owns everything below ``prefix`` may ask for it: others that still write there may fail.
+        """
+        return 0
+
     async def close(self) -> None:
         """Let go of connections."""
 

@@ -1,0 +1,255 @@
+"""What can go wrong, and when?  Faults as values: frozen, comparable, easy to print, to draw and to leave out.
+
+Every value says first *when* it strikes: at a virtual time (:class:`At`), after an entry of the journal
+(:class:`After`), or at an operation on the object store or the disk (:class:`OnObject`, :class:`OnDisk`).  Each strikes
+once; those that fail operations then fail the next ``count`` that match.  Patterns are those of the shell (``*`` also
+takes slashes).
+
+Where a fault names no process, it means the one in which its trigger occurred.
+
+Nothing here does anything: ``sky.py`` finds what is due, ``world.py`` carries it out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from enum import StrEnum
+from typing import Any
+
+from actorflow.errors import InvalidConfig
+from actorflow.model import journal
+
+__all__ = (
+    "After",
+    "At",
+    "Drift",
+    "FailDisk",
+    "FailObjects",
+    "Jump",
+    "Kill",
+    "LoseAnswer",
+    "LoseDisk",
+    "Moment",
+    "OnDisk",
+    "OnObject",
+    "Partition",
+    "Pause",
+    "PowerCut",
+    "Raise",
+    "Slow",
+    "SlowObjects",
+    "StruckByWeather",
+    "TearDisk",
+    "TearObjects",
+    "Trigger",
+    "Way",
+    "Weather",
+)
+
+
+class StruckByWeather(Exception):
+    """Raised in the place of an operator's own exception by :class:`Raise`."""
+
+
+# ── when ─────────────────────────────────────────────────────────────────────────────────────
+
+
+class Moment(StrEnum):
+    """Which part of an operation."""
+
+    BEFORE = "before"  # it has not begun
+    TORN = "torn"  # half of it is written, under a temporary name, and the whole never will be
+    DURING = "during"  # it is under way: what of it takes effect, the seed decides
+    UNANSWERED = "unanswered"  # it took effect, and whoever asked does not know
+    AFTER = "after"  # it took effect, the answer arrived, and a step or so later
+
+
+@dataclass(frozen=True, slots=True)
+class At:
+    """At a virtual time, in milliseconds since the universe began."""
+
+    ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class After:
+    """After the journal's entry of this name, with these fields, has occurred for the ``occurrence``-th time.
+
+    ``process`` looks at the entries of one process only; ``later_ms`` waits a little more.
+    """
+
+    entry: str
+    where: Mapping[str, Any] = field(default_factory=dict)
+    occurrence: int = 1
+    later_ms: int = 0
+    process: str | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what can never occur."""
+        kind = getattr(journal, self.entry, None) if self.entry in journal.__all__ else None
+        if kind is None or not issubclass(kind, journal.Entry):
+            raise InvalidConfig(f"after {self.entry!r}: the journal has no entry of this name")
+        known = [f.name for f in fields(kind)]
+        if unknown := sorted(name for name in self.where if name not in known):
+            raise InvalidConfig(f"after {self.entry}: it has no field {unknown[0]!r}, but {', '.join(known)}")
+
+
+@dataclass(frozen=True, slots=True)
+class OnObject:
+    """At an operation on an object store: ``put``, ``put_if_absent``, ``get``, ``list``, ``delete``, or a pattern."""
+
+    operation: str
+    pattern: str = "*"
+    moment: Moment | str = Moment.BEFORE
+    occurrence: int = 1
+    process: str | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse a moment that there is not."""
+        Moment(self.moment)
+
+
+@dataclass(frozen=True, slots=True)
+class OnDisk(OnObject):
+    """At an operation on a machine's disk: ``create``, ``write``, ``sync``, ``rename``, ``link`` …, by the path.
+
+    A rename or a link is looked for under its target's path.  ``torn`` exists for ``write`` only.
+    """
+
+
+Trigger = At | After | OnObject
+
+
+# ── what ─────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class Weather:
+    """One fault."""
+
+    when: Trigger
+
+
+@dataclass(frozen=True, slots=True)
+class Kill(Weather):
+    """A process dies.  ``step`` is what the strike is counted under."""
+
+    process: str | None = None
+    step: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PowerCut(Weather):
+    """All processes of a machine die, and its disk forgets what was not synced."""
+
+    machine: str | None = None
+    step: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LoseDisk(Weather):
+    """All processes of a machine die, and its files are gone."""
+
+    machine: str | None = None
+    step: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Pause(Weather):
+    """A process stalls."""
+
+    process: str | None = None
+    ms: int = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Raise(Weather):
+    """The next batch of an operator fails, in one subtask or in whichever comes first."""
+
+    operator: str = ""
+    subtask: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Slow(Weather):
+    """An operator spends ``by_ms`` more on every batch, for ``for_ms``."""
+
+    operator: str = ""
+    by_ms: int = 100
+    for_ms: int = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class FailObjects(Weather):
+    """Operations on object stores are refused, and have no effect."""
+
+    operation: str = "*"
+    pattern: str = "*"
+    count: int = 1
+    process: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TearObjects(FailObjects):
+    """Objects are half written under a temporary name and left there; others than ``put…`` are refused."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoseAnswer(FailObjects):
+    """Operations on object stores take effect, and then fail."""
+
+
+@dataclass(frozen=True, slots=True)
+class SlowObjects(FailObjects):
+    """Operations on object stores take ``by_ms`` longer."""
+
+    by_ms: int = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class FailDisk(Weather):
+    """Operations on disks are refused, and have no effect."""
+
+    operation: str = "*"
+    pattern: str = "*"
+    count: int = 1
+    process: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TearDisk(FailDisk):
+    """Writes stop somewhere in the middle, as on a full disk; other operations are refused."""
+
+
+class Way(StrEnum):
+    """Which way a partition cuts."""
+
+    BOTH = "both"
+    OUT = "out"  # requests do not arrive
+    IN = "in"  # answers do not
+
+
+@dataclass(frozen=True, slots=True)
+class Partition(Weather):
+    """A process can't reach stores that are not on its machine's disk."""
+
+    process: str | None = None
+    ms: int = 1_000
+    way: Way = Way.BOTH
+
+
+@dataclass(frozen=True, slots=True)
+class Drift(Weather):
+    """The wall clock of a machine, or of a process's machine, runs fast by ``ppm`` millionths, or slow."""
+
+    target: str | None = None
+    ppm: int = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Jump(Weather):
+    """The wall clock of a machine, or of a process's machine, is set forward or back."""
+
+    target: str | None = None
+    by_ms: int = 60_000

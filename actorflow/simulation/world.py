@@ -1,0 +1,355 @@
+"""What is shared by all processes of a simulated run, and how do they live and die in it?
+
+A :class:`Universe` is one run's outside: machines with their disks and clocks, object stores, the journal of all
+processes, and the weather.  A process is started in it with a world of its own; killing one *severs* that world before
+anything else happens, because a killed process runs no ``finally``.
+
+    async def story() -> str:
+        universe = Universe(seed=7, weather=[Kill(After("CheckpointCompleted", occurrence=2), "p")])
+        first = await universe.start("p", main)            # async def main(world: World) -> …
+        assert (await first.wait()).ending is Ending.KILLED
+        again = await universe.start("p", main)            # the same machine: its files are still there
+        (await again.wait()).result()
+        return journal_digest(universe.journal)
+
+    simulation.run(story, seed=7)
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextvars import copy_context
+from typing import Any
+
+from actorflow.abc.world import World
+from actorflow.model.ids import ActorId
+from actorflow.model.journal import CalmBegan, Entry, Line, WeatherStruck
+from actorflow.simulation.chance import Chance
+from actorflow.simulation.disk import Platter
+from actorflow.simulation.loop import SimulatedLoop
+from actorflow.simulation.objects import Shelf
+from actorflow.simulation.process import Ending, Outcome, Process
+from actorflow.simulation.seams import world_of
+from actorflow.simulation.sky import Sky
+from actorflow.simulation.steps import Severed, current_process
+from actorflow.simulation.weather import (
+    After,
+    At,
+    Drift,
+    FailDisk,
+    FailObjects,
+    Jump,
+    Kill,
+    LoseDisk,
+    Partition,
+    Pause,
+    PowerCut,
+    Raise,
+    Slow,
+    Weather,
+)
+
+__all__ = ("Ending", "Machine", "Outcome", "Process", "Universe")
+
+_EPOCH_MS = 1_767_225_600_000
+"""What wall clocks show when a universe begins: the first instant of 2026."""
+
+_UNWINDING_ROUNDS = 1_000
+"""Rounds of the loop that the code of a dead process may take to unwind; what is left then is buried alive."""
+
+_CANCEL_EVERY = 50
+
+
+class Machine:
+    """A disk and a wall clock, shared by the processes of one machine."""
+
+    def __init__(self, name: str, loop: SimulatedLoop) -> None:
+        self.name, self._loop = name, loop
+        self.platter = Platter()
+        self._offset_ms, self._ppm, self._since_ms = 0, 0, 0
+
+    def _now_ms(self) -> int:
+        return int(self._loop.time() * 1e3 + 1e-6)
+
+    def wall_ms(self) -> int:
+        """What its wall clock shows."""
+        now = self._now_ms()
+        return _EPOCH_MS + now + self._offset_ms + (now - self._since_ms) * self._ppm // 1_000_000
+
+    def jump(self, by_ms: int) -> None:
+        """Set its wall clock forward or back."""
+        self._offset_ms += by_ms
+
+    def drift(self, ppm: int) -> None:
+        """Let its wall clock run fast, or slow."""
+        now = self._now_ms()
+        self._offset_ms += (now - self._since_ms) * self._ppm // 1_000_000
+        self._ppm, self._since_ms = ppm, now
+
+
+class Universe:
+    """Everything outside of the processes of one simulated run; made inside of it.
+
+    ``batch_us`` is how much virtual time a batch takes at most, drawn for each; with 0 all work is done in no time.
+    """
+
+    def __init__(self, seed: int = 0, *, weather: Iterable[Weather] = (), batch_us: int = 0) -> None:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, SimulatedLoop), "a universe lives on a simulated loop: use actorflow.simulation.run"
+        self.loop, self.seed, self.batch_us = loop, seed, batch_us
+        self.chance = Chance(seed, "universe")
+        self.context = copy_context()
+        self.context.run(current_process.set, None)
+        self.journal: list[Line] = []
+        self.machines: dict[str, Machine] = {}
+        self.processes: dict[str, Process] = {}
+        self.sky = Sky()
+        self.failing: list[Raise] = []
+        self.slowing: list[tuple[float, Slow]] = []
+        self._shelves: dict[str, Shelf] = {}
+        self._incarnations: dict[str, int] = {}
+        self._began = loop.time()
+        self._calm = False
+        self._readers: list[Callable[[Line], None]] = []
+        for fault in weather:
+            self.expect(fault)
+
+    # ── what there is ──
+
+    def now_ms(self) -> int:
+        """Virtual milliseconds, as the processes' monotonic clocks show them."""
+        return int(self.loop.time() * 1e3 + 1e-6)
+
+    def machine(self, name: str = "m1") -> Machine:
+        """Return a machine; one that is not there yet is set up."""
+        if name not in self.machines:
+            self.machines[name] = Machine(name, self.loop)
+        return self.machines[name]
+
+    def shelf(self, bucket: str) -> Shelf:
+        """Return what is in the object store ``s3://<bucket>``."""
+        return self._shelves.setdefault(bucket, Shelf())
+
+    def record(self, process: str, entry: Entry) -> Line:
+        """Add a line to the journal."""
+        line = Line(len(self.journal) + 1, self.now_ms(), process, entry)
+        self.journal.append(line)
+        for reader in self._readers:
+            reader(line)
+        return line
+
+    def subscribe(self, reader: Callable[[Line], None]) -> None:
+        """Let somebody outside of all processes read the journal as it grows."""
+        self._readers.append(reader)
+
+    # ── processes ──
+
+    def process(self, name: str, machine: str = "m1") -> Process:
+        """Return a new process that nobody runs: its ``world`` can be used by the test itself, until it is killed."""
+        running = self.processes.get(name)
+        assert running is None or running.severed, f"process {name!r} is still running: kill it or wait for its end"
+        self._incarnations[name] = self._incarnations.get(name, 0) + 1
+        process = Process(self, name, self.machine(machine), self._incarnations[name])
+        process.world = world_of(process)
+        self.processes[name] = process
+        return process
+
+    def world(self, name: str, machine: str = "m1") -> World:
+        """Return the world of a new process that the test itself plays."""
+        return self.process(name, machine).world
+
+    async def start(
+        self, name: str, function: Callable[..., Awaitable[Any]], *args: Any, machine: str = "m1"
+    ) -> Process:
+        """Start a process that runs ``function(world, *args)``."""
+        process = self.process(name, machine)
+        process.root = self.loop.create_task(
+            self._live(process, function, args), name=process.identity, context=process.context
+        )
+        return process
+
+    async def _live(self, process: Process, function: Callable[..., Awaitable[Any]], args: tuple[Any, ...]) -> None:
+        try:
+            value = await function(process.world, *args)
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:  # how a process ends is told by its outcome
+            if process.severed:
+                return
+            if isinstance(error, (asyncio.CancelledError, Severed)):
+                self._sever(process, Outcome(Ending.KILLED))  # the whole run is being closed
+                process.ended.set()
+                raise
+            self._end(process, Outcome(Ending.RAISED, error=error))
+        else:
+            if not process.severed:
+                self._end(process, Outcome(Ending.RETURNED, value))
+
+    def kill(self, process: Process, step: str = "") -> None:
+        """End a process as ``kill -9`` would."""
+        if process.is_alive:
+            self.weather_struck("kill", process.name, step)
+            self._end(process, Outcome(Ending.KILLED))
+
+    def _end(self, process: Process, outcome: Outcome) -> None:
+        """Sever first; then whatever is left of it unwinds, and has no effect."""
+        self._sever(process, outcome)
+        for task in self.loop.tasks_of(process):
+            task.cancel()
+        process.undertaker = self.loop.create_task(
+            self._unwind(process), name=f"{process.identity} unwinds", context=self.context
+        )
+
+    def _sever(self, process: Process, outcome: Outcome) -> None:
+        process.severed = True
+        process.outcome = outcome
+        process.doom = None
+        process.settle()
+        self.loop.settle_work(process)
+        self.loop.resume(process)
+
+    async def _unwind(self, process: Process) -> None:
+        for round_ in range(1, _UNWINDING_ROUNDS):
+            tasks = self.loop.tasks_of(process)
+            if not tasks:
+                break
+            if round_ % _CANCEL_EVERY == 0:
+                for task in tasks:
+                    task.cancel()
+            await asyncio.sleep(0)
+        else:
+            self.loop.bury(process)
+        process.ended.set()
+
+    def power_cut(self, machine: str = "m1", step: str = "", *, lose_disk: bool = False) -> None:
+        """Kill all processes of a machine, and let its disk forget what was not synced, or all it had."""
+        found = self.machine(machine)
+        self.weather_struck("lose_disk" if lose_disk else "power_cut", machine, step)
+        for process in list(self.processes.values()):
+            if process.machine is found and process.is_alive:
+                self._end(process, Outcome(Ending.KILLED))
+        if lose_disk:
+            found.platter.wipe()
+        else:
+            found.platter.cut_power(self.chance.scoped("power", machine))
+
+    def pause(self, process: Process, ms: int) -> None:
+        """Let a process stall."""
+        if not process.is_alive:
+            return
+        self.weather_struck("pause", process.name)
+        until = self.loop.time() + ms / 1e3
+        process.paused_until = max(process.paused_until, until)
+        self.loop.pause(process)
+        self.loop.call_at(until, self._resume, process, context=self.context)
+
+    def _resume(self, process: Process) -> None:
+        if process.paused_until <= self.loop.time():
+            self.loop.resume(process)
+
+    # ── weather ──
+
+    def expect(self, weather: Weather) -> None:
+        """Add a fault to those that are still to come."""
+        if isinstance(weather.when, At):
+            at = self._began + weather.when.ms / 1e3
+            self.loop.call_at(max(at, self.loop.time()), self._due, weather, None, context=self.context)
+        else:
+            self.sky.expect(weather)
+
+    def calm(self) -> None:
+        """Let the weather lift: nothing strikes any more, and what lies in wait is forgotten."""
+        self._calm = True
+        self.sky.clear()
+        self.failing.clear()
+        self.slowing.clear()
+        for process in self.processes.values():
+            process.cut_off_until = 0.0
+        self.record("", CalmBegan())
+
+    def weather_struck(self, verb: str, target: str = "", step: str = "") -> None:
+        """Tell the journal that a fault took effect."""
+        line = self.record("", WeatherStruck(verb=verb, target=target, step=step))
+        self.strike_after(line, None)
+
+    def strike_after(self, line: Line, process: Process | None) -> None:
+        """Let strike what was waiting for this line of the journal."""
+        for weather in self.sky.after(line):
+            trigger = weather.when
+            assert isinstance(trigger, After)
+            if trigger.later_ms:
+                self.loop.call_later(trigger.later_ms / 1e3, self._due, weather, process, context=self.context)
+            else:
+                self.strike(weather, process)
+
+    def strike_all(self, weather: Sequence[Weather], process: Process) -> None:
+        """Let several faults strike now."""
+        for fault in weather:
+            self.strike(fault, process)
+
+    def strike_soon(self, weather: Sequence[Weather], process: Process) -> None:
+        """Let several faults strike a moment from now, before time goes on."""
+        for fault in weather:
+            self.loop.call_soon(self._due, fault, process, context=self.context)
+
+    def _due(self, weather: Weather, process: Process | None) -> None:
+        if not self._calm:
+            self.strike(weather, process)
+
+    def strike(self, weather: Weather, process: Process | None = None) -> None:
+        """Let a fault take effect now; ``process`` is where its trigger occurred."""
+        match weather:
+            case Kill(process=name, step=step):
+                if (target := self._target(name, process)) is not None:
+                    self.kill(target, step)
+            case PowerCut(machine=name, step=step) | LoseDisk(machine=name, step=step):
+                if (hit := name or (process.machine.name if process else None)) is not None:
+                    self.power_cut(hit, step, lose_disk=isinstance(weather, LoseDisk))
+            case Pause(process=name, ms=ms):
+                if (target := self._target(name, process)) is not None:
+                    self.pause(target, ms)
+            case Partition(process=name, ms=ms, way=way):
+                if (target := self._target(name, process)) is not None and target.is_alive:
+                    target.cut_off_until, target.cut_off = self.loop.time() + ms / 1e3, way
+                    self.weather_struck("partition", target.name)
+            case Raise():
+                self.failing.append(weather)
+            case Slow(operator=operator, for_ms=for_ms):
+                self.slowing.append((self.loop.time() + for_ms / 1e3, weather))
+                self.weather_struck("slow", operator)
+            case FailObjects() | FailDisk():
+                self.sky.lie_in_wait(weather)
+            case Drift(target=name, ppm=ppm):
+                if (clock := self._clock_of(name, process)) is not None:
+                    clock.drift(ppm)
+                    self.weather_struck("drift", clock.name)
+            case Jump(target=name, by_ms=by_ms):
+                if (clock := self._clock_of(name, process)) is not None:
+                    clock.jump(by_ms)
+                    self.weather_struck("jump", clock.name)
+            case _:
+                raise NotImplementedError(f"this world knows no {type(weather).__name__}")
+
+    def _target(self, name: str | None, process: Process | None) -> Process | None:
+        return process if name is None else self.processes.get(name)
+
+    def _clock_of(self, name: str | None, process: Process | None) -> Machine | None:
+        if name is not None and name in self.machines:
+            return self.machines[name]
+        target = self._target(name, process)
+        return None if target is None else target.machine
+
+    def failure_for(self, actor: ActorId, operators: tuple[str, ...]) -> Raise | None:
+        """Return the fault that the next batch of this actor meets, if any, and use it up."""
+        for fault in self.failing:
+            if fault.operator in operators and fault.subtask in {None, actor.subtask}:
+                self.failing.remove(fault)
+                return fault
+        return None
+
+    def slowness_for(self, operators: tuple[str, ...]) -> int:
+        """Return how many milliseconds more a batch takes now."""
+        now = self.loop.time()
+        self.slowing = [(until, fault) for until, fault in self.slowing if until > now]
+        return sum(fault.by_ms for _, fault in self.slowing if fault.operator in operators)
