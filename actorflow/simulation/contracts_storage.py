@@ -376,8 +376,17 @@ async def _odd_file_names_are_names(disk: Disk, other: Disk, at: str) -> None:
 async def _a_file_that_was_not_written_whole_is_worthless(disk: Disk, other: Disk, at: str) -> None:
     for offset in range(1, 10):
         file = await disk.create(f"{at}/{offset}")
+        begun: list[bool] = []
+
+        async def write(file: FileWriter = file, begun: list[bool] = begun) -> None:
+            begun.append(True)
+            await file.write(b"x" * _BIG)
+
         try:
-            if await _cancelled_at(offset, file.write(b"x" * _BIG)):
+            cancelled = await _cancelled_at(offset, write())
+            if not begun:
+                continue
+            if cancelled:
                 await _raises(StorageFailed, file.sync())
                 await _raises(StorageFailed, file.write(b"more"))
             else:

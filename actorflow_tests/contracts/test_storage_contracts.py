@@ -13,7 +13,7 @@ from actorflow.simulation.world import Universe
 from actorflow.storage import FileStore, MemoryStore
 from actorflow.storage.disk import LocalDisk
 
-SEEDS = range(5)
+SEEDS = range(3)
 
 
 def test_memory_store() -> None:
