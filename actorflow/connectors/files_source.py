@@ -227,13 +227,18 @@ class _Reading:
                 return block
             if grown and stream.file_position == before:
                 raise _Changed("was replaced by another file of its name")
+            await self._wait_for_growth(stream.file_position)
+            grown = True
+
+    async def _wait_for_growth(self, file_position: int) -> None:
+        size: int | None = file_position
+        while size == file_position:
             await self._wait()
             size = await self._world.disk.size(self._path)
-            if size is None:
-                raise _Changed("is gone")
-            if size < stream.file_position:
-                raise _Changed(f"is {size} bytes long, and was read to byte {stream.file_position}")
-            grown = size > stream.file_position
+        if size is None:
+            raise _Changed("is gone")
+        if size < file_position:
+            raise _Changed(f"is {size} bytes long, and was read to byte {file_position}")
 
     async def _wait(self) -> None:
         await self._world.clock.sleep(self._settings.poll_every.total_seconds() * 1_000)

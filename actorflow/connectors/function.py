@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import aclosing
 from operator import length_hint
 from typing import Any, Concatenate, ParamSpec, TypeVar, overload
@@ -128,35 +128,35 @@ class CallSink(Sink[T]):
 
     async def open(self, context: SinkContext) -> SinkWriter[T]:
         """Open the writer of one subtask."""
-        if inspect.iscoroutinefunction(self.function):
-            return _AwaitingWriter(self.function, context)
-        return _CallingWriter(self.function, context)
+        return _CallWriter(self.function, context)
 
 
-class _CallingWriter(SinkWriter[T]):
-    def __init__(self, function: Callable[[T], object], context: SinkContext) -> None:
+class _CallWriter(SinkWriter[T]):
+    def __init__(self, function: Callable[[T], Any], context: SinkContext) -> None:
         self._function, self._context = function, context
+        self._waits: bool | None = None  # whether calls are to be awaited; the first answer tells
 
     async def write(self, records: list[T]) -> None:
         function, remaining = self._function, iter(records)
         try:
-            for record in remaining:
-                function(record)
+            if self._waits is None:
+                await self._first(remaining)
+            if self._waits:
+                for record in remaining:
+                    await function(record)
+            else:
+                for record in remaining:
+                    function(record)
         except Exception as error:
             raise _failed(self._context, error, records, length_hint(remaining)) from error
 
-
-class _AwaitingWriter(SinkWriter[T]):
-    def __init__(self, function: Callable[[T], Awaitable[object]], context: SinkContext) -> None:
-        self._function, self._context = function, context
-
-    async def write(self, records: list[T]) -> None:
-        function, remaining = self._function, iter(records)
-        try:
-            for record in remaining:
-                await function(record)
-        except Exception as error:
-            raise _failed(self._context, error, records, length_hint(remaining)) from error
+    async def _first(self, remaining: Iterator[T]) -> None:
+        for record in remaining:
+            answer = self._function(record)
+            self._waits = inspect.isawaitable(answer)
+            if self._waits:
+                await answer
+            return
 
 
 def _failed(context: SinkContext, error: Exception, records: list[Any], remaining: int) -> OperatorFailed:

@@ -59,7 +59,7 @@ class Inbox(Source[T], Generic[T]):
             raise InvalidJob(f"Inbox({record_type!r}): capacity is {capacity}; it must be at least 1")
         self.record_type, self.capacity = record_type, capacity
         self._expected = (float, int) if record_type is float else record_type
-        self._checks_type = isinstance(record_type, type)
+        self._checks_type = _can_be_checked(record_type)
         self._queue: deque[T | _Place] = deque()
         self._senders: deque[_Place] = deque()  # those who wait for a place
         self._arrival: asyncio.Future[None] | None = None  # what the reader waits for
@@ -196,6 +196,15 @@ class Inbox(Source[T], Generic[T]):
     def _wake_reader(self) -> None:
         if self._arrival is not None and not self._arrival.done():
             self._arrival.set_result(None)
+
+
+def _can_be_checked(record_type: Any) -> bool:
+    """Whether ``isinstance`` takes it: classes, but not ``Any`` or ``list[int]``."""
+    try:
+        isinstance(None, record_type)
+    except TypeError:
+        return False
+    return True
 
 
 def _running_loop() -> asyncio.AbstractEventLoop | None:

@@ -13,7 +13,18 @@ from actorflow.abc.world import World
 from actorflow.errors import ObjectMissing, StorageFailed
 from actorflow.model.journal import Entry
 
-__all__ = ("Death", "MemoryDisk", "TestClock", "TestObserver", "drain", "sink_context", "source_context", "world_of")
+__all__ = (
+    "Death",
+    "DyingDisk",
+    "MemoryDisk",
+    "TestClock",
+    "TestObserver",
+    "drain",
+    "noting",
+    "sink_context",
+    "source_context",
+    "world_of",
+)
 
 
 class Death(BaseException):
@@ -310,6 +321,17 @@ def sink_context(
         restored_checkpoint=restored_checkpoint,
         exactly_once=exactly_once,
     )
+
+
+def noting(operation: str, notes: list[Any], note: Callable[[str], Any]) -> Callable[[str, str], bool]:
+    """What ``refuse`` may be set to, to note operations and refuse none."""
+
+    def refuse(name: str, path: str) -> bool:
+        if name == operation:
+            notes.append(note(path))
+        return False
+
+    return refuse
 
 
 async def drain(source: Source[Any], world: World, split: str, resume_at: Any = None) -> list[Any]:

@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from actorflow.connectors import memory
+from actorflow.errors import InvalidJob, RestoreFailed
+from actorflow_tests.connectors.support import drain, world_of
+
+
+def everything(source: memory.MemorySource[Any]) -> list[list[Any]]:
+    async def story() -> list[list[Any]]:
+        world = world_of()
+        return [await drain(source, world, split) for split in await source.discover(world)]
+
+    return asyncio.run(story())
+
+
+def test_splits_are_runs_of_neighbours() -> None:
+    assert everything(memory.source(range(7), splits=3)) == [[0, 1], [2, 3], [4, 5, 6]]
+    assert everything(memory.source([1], splits=2)) == [[], [1]]
+    assert everything(memory.source([])) == [[]]
+
+
+def test_a_list_may_be_read_round_and_round() -> None:
+    assert everything(memory.source("abc", records=8, chunk_records=2)) == [list("abcabcab")]
+    assert everything(memory.source("abc", records=8, splits=2)) == [list("abca"), list("bcab")]
+    assert everything(memory.source("abc", records=2)) == [list("ab")]
+    assert everything(memory.source([], records=0)) == [[]]
+
+
+@pytest.mark.parametrize("settings", [{"splits": 0}, {"chunk_records": 0}, {"records": 5}])
+def test_settings_that_mean_nothing_are_refused(settings: dict[str, int]) -> None:
+    with pytest.raises(InvalidJob, match=r"memory\.source"):
+        memory.source([], **settings)
+
+
+def test_r015_a_position_that_the_list_does_not_have_is_an_error() -> None:
+    with pytest.raises(RestoreFailed, match="record 50 of split 0, which has 10"):
+        asyncio.run(drain(memory.source(range(10)), world_of(), "0", 50))
+
+
+def test_the_list_itself_may_be_given() -> None:
+    rows: list[Any] = []
+    assert memory.collect(rows).rows is rows
+    assert memory.append(rows).rows is rows
+    assert memory.collect().rows == []
