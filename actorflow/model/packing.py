@@ -145,8 +145,7 @@ class Packer:
         flat = list(chain.from_iterable(values))
         types = dict.fromkeys(map(type, flat))
         if len(types) > 1 and len(values) > 1 and not _NOT_FLOAT.issuperset(types) and _is_table(lengths):
-            columns = [self.column(list(column), depth + 1) for column in zip(*values, strict=True)]
-            return CBORTag(Tag.TABLE, [kind, columns])
+            return CBORTag(Tag.TABLE, [kind, self._columns(flat, lengths[0], depth)])
         return CBORTag(Tag.SEQUENCES, [kind, _lengths(lengths), self._typed(flat, types, depth + 1)])
 
     def _sets(self, kind: str, values: list[Any], depth: int) -> Any:
@@ -174,14 +173,14 @@ class Packer:
         lengths = self._lengths(values, depth)
         factories = list(map(_factory, values)) if kind == "defaultdict" else None
         keys = list(chain.from_iterable(values))
+        # An OrderedDict has an order of its own, which dict.values does not know.
+        items = list(chain.from_iterable(map(type(values[0]).values, values)))
         if len(values) > 1 and 0 < lengths[0] <= _WIDEST_TABLE and set(map(type, keys)) == {str}:
             first = tuple(values[0])
             if set(map(tuple, values)) == {first}:
-                rows = zip(*map(type(values[0]).values, values), strict=True)
-                columns = [self.column(list(column), depth + 1) for column in rows]
-                return CBORTag(Tag.KEYED_TABLE, [kind, list(first), columns, factories])
-        # An OrderedDict has an order of its own, which dict.values does not know.
-        items = list(chain.from_iterable(map(type(values[0]).values, values)))
+                return CBORTag(
+                    Tag.KEYED_TABLE, [kind, list(first), self._columns(items, len(first), depth), factories]
+                )
         return CBORTag(
             Tag.MAPPINGS,
             [kind, _lengths(lengths), self.column(keys, depth + 1), self.column(items, depth + 1), factories],
@@ -193,6 +192,9 @@ class Packer:
         # Without a field there is nothing to count by; a byte each keeps the declared size honest.
         count = None if shape.fields else bytes(len(values))
         return CBORTag(Tag.RECORDS, [entry.name, entry.version, list(shape.fields), columns, count])
+
+    def _columns(self, flat: list[Any], width: int, depth: int) -> list[Any]:
+        return [self.column(flat[start::width], depth + 1) for start in range(width)]
 
     def _lengths(self, values: list[Any], depth: int, size: int | None = None) -> list[int]:
         """Return how many parts each has, and refuse what holds itself before it is followed without end."""

@@ -190,7 +190,8 @@ class _NamedTuple(RecordShape):
         self._refuse_more(values)
         if set(map(len, values)) - {len(self.fields)}:
             raise Unwritable(f"it does not have the {len(self.fields)} fields of {called(self.cls)}")
-        return list(map(list, zip(*values, strict=True))) if values else [[] for _ in self.fields]
+        flat = list(chain.from_iterable(values))
+        return [flat[start :: len(self.fields)] for start in range(len(self.fields))]
 
     def build(self, columns: Mapping[str, list[Any]], count: int) -> list[Any]:
         full = [columns[name] if name in columns else [self._defaults[name]] * count for name in self.fields]

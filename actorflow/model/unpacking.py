@@ -125,10 +125,7 @@ class Unpacker:
                 raise Malformed("a union in a union")
             sources.append(self.column(column, depth))
         codes = _whole_numbers(which)
-        for code, source in enumerate(sources):
-            if codes.count(code) != len(source):
-                raise Malformed("a union of other lengths")
-        if sum(map(len, sources)) != len(codes):
+        if Counter(codes) != {code: len(source) for code, source in enumerate(sources)}:
             raise Malformed("a union of other lengths")
         iterators = list(map(iter, sources))
         return list(map(next, map(iterators.__getitem__, codes)))
@@ -307,7 +304,7 @@ def _whole_numbers(counts: Any) -> bytes | list[int]:
 
 def _cut(flat: list[Any], lengths: Any) -> Iterable[tuple[Any, ...]]:
     """Cut a column into pieces of these lengths, which must use it up."""
-    if type(lengths) is int and 0 < lengths <= _WIDE and len(flat) % lengths == 0:
+    if type(lengths) is int and 0 < lengths <= _WIDE and flat and len(flat) % lengths == 0:
         return zip(*[iter(flat)] * lengths, strict=True)
     return map(tuple, map(islice, repeat(iter(flat)), _numbers(lengths, len(flat))))
 
@@ -315,7 +312,7 @@ def _cut(flat: list[Any], lengths: Any) -> Iterable[tuple[Any, ...]]:
 def _numbers(lengths: Any, total: int) -> bytes | list[int]:
     """The lengths one by one."""
     if type(lengths) is int:
-        if lengths < 1 or total % lengths:
+        if not 0 < lengths <= total or total % lengths:
             raise Malformed("a length that does not fit")
         return [lengths] * (total // lengths)
     numbers = _whole_numbers(lengths)
