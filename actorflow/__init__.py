@@ -20,6 +20,10 @@ tunnel in which users test *their* jobs, ``abc`` are the seams for implementers.
 ``actorflow.abc``; everything else is the inside of the house and may change.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from actorflow.abc.connectors import Chunk, SourceContext
 from actorflow.config import (
     Buffers,
@@ -61,8 +65,10 @@ from actorflow.errors import (
 )
 from actorflow.model.registry import record
 from actorflow.protocol.lifecycle import JobStatus
-from actorflow.runtime.environment import Environment, run
-from actorflow.runtime.handle import JobHandle
+
+if TYPE_CHECKING:
+    from actorflow.runtime.environment import Environment, run
+    from actorflow.runtime.handle import JobHandle
 
 __all__ = (
     "AbortReason",
@@ -110,3 +116,36 @@ __all__ = (
     "run",
     "source",
 )
+
+_ON_USE = {
+    "Environment": "actorflow.runtime.environment",
+    "JobHandle": "actorflow.runtime.handle",
+    "run": "actorflow.runtime.environment",
+}
+"""What loads when it is first used: a program that only builds a job, or only imports, does not pay for the engine."""
+
+
+def _show_as_ours(value: Any) -> Any:
+    """Let a ``repr`` show the path that a user writes."""
+    if getattr(value, "__module__", "").startswith("actorflow."):
+        value.__module__ = __name__
+    return value
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _ON_USE:
+        raise AttributeError(f"module 'actorflow' has no attribute {name!r}")
+    from importlib import import_module
+
+    value = globals()[name] = _show_as_ours(getattr(import_module(_ON_USE[name]), name))
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
+for _name in __all__:
+    if _name not in _ON_USE:
+        _show_as_ours(globals()[_name])
+del _name

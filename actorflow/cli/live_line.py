@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
+from time import monotonic
 from typing import TextIO
-
-import anyio
 
 from actorflow.runtime.handle import JobHandle
 
@@ -35,11 +35,11 @@ async def show_live_line(handle: JobHandle, out: TextIO = sys.stderr) -> None:
     """Write the line again and again until cancelled; only on a terminal."""
     if not out.isatty():
         return
-    before, then = handle.progress.records_read, anyio.current_time()
+    before, then = handle.progress.records_read, monotonic()
     try:
         while True:
-            await anyio.sleep(EVERY_S)
-            read, now = handle.progress.records_read, anyio.current_time()
+            await asyncio.sleep(EVERY_S)
+            read, now = handle.progress.records_read, monotonic()
             line = describe(handle, max(0, read - before) / max(now - then, 1e-9))
             before, then = read, now
             out.write(f"\r\x1b[K{line[:200]}")

@@ -6,14 +6,13 @@ checkpoint, a second one ends at once.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
-
-import anyio
 
 from actorflow.cli.exits import Exit, UsageMistake
 from actorflow.cli.live_line import show_live_line
@@ -25,7 +24,7 @@ from actorflow.config.telling import changed_nothing
 from actorflow.dataflow.job import Job
 from actorflow.model import journal
 from actorflow.protocol.lifecycle import JobStatus
-from actorflow.runtime.environment import Environment, stop_on_signals
+from actorflow.runtime.environment import Environment, wait_or_signal
 from actorflow.runtime.handle import JobHandle
 from actorflow.runtime.real_world import JournalObserver, real_world
 
@@ -71,7 +70,7 @@ def run_target(
     for sentence in changed_nothing(asked, before=before, after=job.settings_over(settings)):
         print(f"actorflow: {sentence}", file=sys.stderr)
     sys.setswitchinterval(0.0005)  # a thread that waits for the interpreter must not starve beside a busy loop
-    return anyio.run(_run, job, settings, start_from, fresh, rewind, as_json)
+    return asyncio.run(_run(job, settings, start_from, fresh, rewind, as_json))
 
 
 async def _run(
@@ -87,11 +86,7 @@ async def _run(
     try:
         async with environment.run(job, resume_from=resume_from, rewind=rewind) as handle:
             _say_where_it_starts(handle)
-            async with anyio.create_task_group() as group:
-                group.start_soon(stop_on_signals, handle)
-                group.start_soon(show_live_line, handle)
-                await handle.wait()
-                group.cancel_scope.cancel()
+            await wait_or_signal(handle, beside=show_live_line)
     finally:
         if as_json and handle is not None:
             print(json.dumps(_result(handle, facts)), flush=True)

@@ -6,8 +6,9 @@ own their loop, do both.
 
 from __future__ import annotations
 
+import os
 import signal
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import Any, Literal
@@ -22,7 +23,7 @@ from actorflow.runtime.handle import JobHandle
 from actorflow.runtime.real_world import real_world
 from actorflow.runtime.supervisor import Supervisor
 
-__all__ = ("Environment", "run", "run_until_signal", "stop_on_signals")
+__all__ = ("Environment", "run", "wait_or_signal")
 
 
 class Environment:
@@ -92,7 +93,7 @@ class Environment:
             group.start_soon(supervisor.run, name=f"job {job.name}")
             try:
                 await supervisor.started.wait()
-                if supervisor.failure is None:
+                if supervisor.failure is None or (on_failure == "report" and supervisor.has_run):
                     with anyio.CancelScope() as block:
                         if on_failure == "raise":
                             supervisor.on_failure = block.cancel
@@ -111,28 +112,36 @@ class Environment:
             raise supervisor.failure
 
 
-async def run_until_signal(environment: Environment, job: Job, **options: Any) -> JobStatus:
-    """Run a job to its end; SIGINT or SIGTERM stops it with a last checkpoint, a second one at once.
+async def wait_or_signal(
+    handle: JobHandle, *, beside: Callable[[JobHandle], Awaitable[None]] | None = None
+) -> JobStatus:
+    """Wait for a job's end; SIGINT or SIGTERM stops it with a last checkpoint, a second one leaves the process at once.
 
-    Installs signal handlers, so only whoever owns the process may call it.
+    ``beside`` runs meanwhile.  Installs signal handlers, so only whoever owns the process may call it.
     """
-    async with environment.run(job, **options) as handle, anyio.create_task_group() as group:
-        group.start_soon(stop_on_signals, handle)
+    async with anyio.create_task_group() as group:
+        group.start_soon(_stop_on_signals, handle)
+        if beside is not None:
+            group.start_soon(beside, handle)
         status = await handle.wait()
         group.cancel_scope.cancel()
     return status
 
 
-async def stop_on_signals(handle: JobHandle) -> None:
-    """Stop the job at the first SIGINT or SIGTERM, leave the process at the second; for whoever owns the process."""
+async def _stop_on_signals(handle: JobHandle) -> None:
     with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
-        first = True
+        stopping = False
         async with anyio.create_task_group() as group:
             async for number in signals:
-                if not first:
-                    raise SystemExit(128 + number)
-                first = False
-                group.start_soon(handle.stop)
+                if stopping:
+                    os._exit(128 + number)
+                stopping = True
+                group.start_soon(_stop, handle)
+
+
+async def _stop(handle: JobHandle) -> None:
+    """Stop as leaving the block does: if the last checkpoint fails there is no going on."""
+    await handle.leave()
 
 
 def run(job: Job, **settings: Any) -> None:
@@ -145,6 +154,7 @@ def run(job: Job, **settings: Any) -> None:
     environment = Environment(world=world, **settings)
 
     async def main() -> None:
-        await run_until_signal(environment, job, **options)
+        async with environment.run(job, **options) as handle:
+            await wait_or_signal(handle)
 
     anyio.run(main)

@@ -114,6 +114,10 @@ class JobHandle:
         """
         return await self._supervisor.stop()
 
+    async def leave(self) -> None:
+        """End as leaving the block does: stop, and cancel when there is no last checkpoint within ``stop_within``."""
+        await self._supervisor.leave()
+
     async def drain(self) -> None:
         """End the input here, let everything that is under way come out, commit it, and finish for good."""
         await self._supervisor.drain()
