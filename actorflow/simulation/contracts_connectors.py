@@ -8,8 +8,7 @@ the implementation and the world it stands in.
         asyncio.run(check(SourceArm(make=lambda: my_source("…"), world=my_world)))
 
 An arm's ``world()`` is a fresh process in front of the same outside: what was durable before is still there, and
-nothing else is.  ``dying_world(step)`` is one more such process that dies at its ``step``-th call to the outside, by
-an exception that is no ``Exception``.
+nothing else is.
 
 A check raises ``AssertionError`` and returns nothing.
 """
@@ -20,6 +19,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, cast
 
 from actorflow.abc.connectors import (
@@ -242,14 +242,16 @@ SINK_CHECKS: tuple[Callable[[SinkArm], Awaitable[None]], ...] = (
 class TransactionalSinkArm:
     """A transactional sink, its world, and batches of records that all differ; at least four batches.
 
-    ``make()`` gives the sink as a fresh process builds it.  ``power_cut`` forgets what was not synced.
+    ``make()`` gives the sink as a fresh process builds it.  ``mortal(step, life)`` lives a life in a fresh process
+    that dies at its ``step``-th call to the outside, and says whether it died; ``power_cut`` forgets what was not
+    synced.
     """
 
     make: Callable[[], TransactionalSink[Any]]
     world: Callable[[], World]
     batches: list[list[Any]]
     row: Callable[[Any], Any] = lambda record: record
-    dying_world: Callable[[int], World] | None = None
+    mortal: Callable[[int, Callable[[World], Awaitable[None]]], Awaitable[bool]] | None = None
     power_cut: Callable[[], None] | None = None
     codec: Codec = field(default_factory=Codec)
 
@@ -445,8 +447,9 @@ class _Story:
     restorable: list[Any] = field(default_factory=list)  # what the newest complete checkpoint names
     complete: int = 0
 
-    async def run(self, arm: TransactionalSinkArm, writer: TransactionalWriter[Any], generation: int) -> None:
+    async def live(self, arm: TransactionalSinkArm, generation: int, world: World) -> None:
         """Go on from where the newest complete checkpoint stands, to the end."""
+        writer = await arm.open(generation=generation, world=world, restored=self.complete or None)
         await writer.commit(arm.travelled(self.restorable), Permit(self.complete, generation))
         await writer.sweep(arm.travelled(self.restorable))
         while self.complete < len(arm.batches):
@@ -463,29 +466,24 @@ async def death_at_any_step_loses_and_doubles_nothing(arm: TransactionalSinkArm)
 
     What is visible after each death is what complete checkpoints hold, and nothing else.
     """
-    if arm.dying_world is None:
+    if arm.mortal is None:
         return
     generation = 0
     assert await arm.visible() == []
     for step in range(_STEPS):
         story = _Story()
         before = Counter(await arm.visible())
-        died = 0
+        died = False
         for deadly in (step, step // 2):
             generation += 1
-            try:
-                writer = await arm.open(generation=generation, world=arm.dying_world(deadly))
-                await story.run(arm, writer, generation)
-            except Exception:
-                raise
-            except BaseException:  # the death of a process is no Exception
-                died += 1
+            if await arm.mortal(deadly, partial(story.live, arm, generation)):
+                died = True
                 if arm.power_cut is not None:
                     arm.power_cut()
                 unfounded = Counter(await arm.visible()) - before - Counter(arm.rows(*range(story.complete)))
                 assert not unfounded, f"step {step}: {unfounded} is visible, and no checkpoint holds it"
         generation += 1
-        await story.run(arm, await arm.open(generation=generation), generation)
+        await story.live(arm, generation, arm.world())
         seen, wanted = Counter(await arm.visible()), before + Counter(arm.rows(*range(len(arm.batches))))
         assert seen == wanted, f"step {step}: too many {seen - wanted}, missing {wanted - seen}"
         if not died:

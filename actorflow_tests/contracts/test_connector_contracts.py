@@ -2,13 +2,17 @@ from __future__ import annotations
 
 import asyncio
 import gzip
-from collections.abc import AsyncIterator, Callable
+import itertools
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from actorflow.abc.connectors import Chunk, SourceContext
+from actorflow.abc.world import World
 from actorflow.connectors import files, function, generator, memory
+from actorflow.simulation import run
 from actorflow.simulation.contracts_connectors import (
     SINK_CHECKS,
     SOURCE_CHECKS,
@@ -17,7 +21,11 @@ from actorflow.simulation.contracts_connectors import (
     SourceArm,
     TransactionalSinkArm,
 )
-from actorflow_tests.connectors.support import DyingDisk, MemoryDisk, world_of
+from actorflow.simulation.process import Ending
+from actorflow.simulation.weather import Kill, Moment, OnDisk
+from actorflow.simulation.world import Universe
+from actorflow.storage.disk import LocalDisk
+from actorflow_tests.connectors.support import Death, DyingDisk, MemoryDisk, world_of
 
 # ── sources ──────────────────────────────────────────────────────────────────────────────────
 
@@ -54,7 +62,7 @@ SOURCES: dict[str, Callable[[], SourceArm]] = {
     ),
     "function": lambda: SourceArm(make=lambda: counted(12), world=world_of),
     "files": lambda: _file_arm(chunk_bytes=700),
-    "files, paced": lambda: _file_arm(per_second=40, chunk_bytes=3_000),
+    "files, paced": lambda: _file_arm(per_second=2_000, chunk_bytes=3_000),
     "files, followed": lambda: _file_arm(most_records=299, follow=True),
 }
 
@@ -124,11 +132,19 @@ def _collect_arm() -> TransactionalSinkArm:
 
 def _files_arm(*, cuts_power: bool) -> TransactionalSinkArm:
     disk = MemoryDisk()
+
+    async def mortal(step: int, life: Callable[[World], Awaitable[None]]) -> bool:
+        try:
+            await life(world_of(DyingDisk(disk, step)))
+        except Death:
+            return True
+        return False
+
     return TransactionalSinkArm(
         make=lambda: files.write("/out"),
         world=lambda: world_of(disk),
         batches=BATCHES,
-        dying_world=lambda steps: world_of(DyingDisk(disk, steps)),
+        mortal=mortal,
         power_cut=disk.power_cut if cuts_power else None,
     )
 
@@ -144,3 +160,72 @@ TRANSACTIONAL_SINKS: dict[str, Callable[[], TransactionalSinkArm]] = {
 @pytest.mark.parametrize("name", TRANSACTIONAL_SINKS)
 def test_each_transactional_sink_keeps_the_contract(name: str, check: Callable[[TransactionalSinkArm], Any]) -> None:
     asyncio.run(check(TRANSACTIONAL_SINKS[name]()))
+
+
+@pytest.mark.parametrize("check", TRANSACTIONAL_SINK_CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("moment", [Moment.BEFORE, Moment.DURING, Moment.AFTER])
+@pytest.mark.parametrize("cuts_power", [False, True])
+def test_the_file_sink_keeps_the_contract_in_the_simulated_world(
+    check: Callable[[TransactionalSinkArm], Any], moment: Moment, *, cuts_power: bool
+) -> None:
+    async def story() -> None:
+        universe = Universe(7)
+        names = map("p{}".format, itertools.count())
+
+        async def mortal(step: int, life: Callable[[World], Awaitable[None]]) -> bool:
+            name = next(names)
+            universe.expect(Kill(OnDisk("*", "*", moment, step + 1, name), process=name))
+            process = await universe.start(name, life)
+            outcome = await process.wait()
+            if outcome.ending is Ending.RAISED:
+                outcome.result()
+            return outcome.ending is Ending.KILLED
+
+        await check(
+            TransactionalSinkArm(
+                make=lambda: files.write("/out"),
+                world=lambda: universe.world(next(names)),
+                batches=BATCHES,
+                mortal=mortal,
+                power_cut=universe.power_cut if cuts_power else None,
+            )
+        )
+
+    run(story, seed=7)
+
+
+@pytest.mark.parametrize("check", SOURCE_CHECKS, ids=lambda check: check.__name__)
+def test_the_file_source_keeps_the_contract_in_the_simulated_world(check: Callable[[SourceArm], Any]) -> None:
+    async def story() -> None:
+        universe = Universe(3)
+        names = map("p{}".format, itertools.count())
+        disk = universe.world("writer").disk
+        await disk.make_folder("/in")
+        for path, file in disk_of_texts().files.items():
+            writer = await disk.create(path)
+            await writer.write(bytes(file.data))
+            await writer.close()
+        await check(
+            SourceArm(make=lambda: files.lines("/in", chunk_bytes=700), world=lambda: universe.world(next(names)))
+        )
+
+    run(story, seed=3)
+
+
+@pytest.mark.parametrize("check", TRANSACTIONAL_SINK_CHECKS, ids=lambda check: check.__name__)
+def test_the_file_sink_keeps_the_contract_on_this_machine(
+    check: Callable[[TransactionalSinkArm], Any], tmp_path: Path
+) -> None:
+    arm = TransactionalSinkArm(
+        make=lambda: files.write(tmp_path / "out"), world=lambda: world_of(LocalDisk()), batches=BATCHES
+    )
+    asyncio.run(check(arm))
+
+
+@pytest.mark.parametrize("check", SOURCE_CHECKS, ids=lambda check: check.__name__)
+def test_the_file_source_keeps_the_contract_on_this_machine(check: Callable[[SourceArm], Any], tmp_path: Path) -> None:
+    for path, file in disk_of_texts().files.items():
+        (tmp_path / Path(path).name).write_bytes(bytes(file.data))
+    asyncio.run(
+        check(SourceArm(make=lambda: files.lines(tmp_path, chunk_bytes=3_000), world=lambda: world_of(LocalDisk())))
+    )
