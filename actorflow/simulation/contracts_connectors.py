@@ -409,7 +409,7 @@ async def a_discard_never_takes_back(arm: TransactionalSinkArm) -> None:
 
 
 async def a_sweep_keeps_what_is_named(arm: TransactionalSinkArm) -> None:
-    """``sweep`` removes what older generations left, but for what the restored checkpoint names."""
+    """``sweep`` removes what older generations left, but for what the restored checkpoint names, and nothing newer."""
     writer = await arm.open()
     await writer.write(arm.batches[0])
     named = await _settle(writer.prepare(1))
@@ -417,10 +417,11 @@ async def a_sweep_keeps_what_is_named(arm: TransactionalSinkArm) -> None:
     await _settle(writer.prepare(2))  # no manifest will ever name it
     later = await arm.open(generation=2, restored=1)
     await later.write(arm.batches[2])
+    own = await _settle(later.prepare(3))
     await later.sweep(arm.travelled(named))
     assert await later.sweep(arm.travelled(named)) == 0
     await later.commit(arm.travelled(named), Permit(1, 2))
-    await later.commit(await _settle(later.prepare(3)), Permit(3, 2))
+    await later.commit(own, Permit(3, 2))
     assert await arm.visible() == arm.rows(0, 2)
     await later.close()
 

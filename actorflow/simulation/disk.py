@@ -269,6 +269,7 @@ class _SimulatedReader(FileReader):
         def effect() -> bytes:
             return bytes(self._inode.content[self._position : self._position + size])
 
+        self._process.check()
         if self._closed:
             raise StorageFailed(f"{self._path}: the file is closed")
         data = await self._process.perform(Action("disk", "read", self._path), effect, most_us=_QUICK_US)
@@ -306,6 +307,7 @@ class _SimulatedWriter(FileWriter):
     async def _whole(
         self, what: str, effect: Callable[[], None], partly: Callable[[], None] | None, most_us: int
     ) -> None:
+        self._process.check()
         if self._closed:
             raise StorageFailed(f"{self._path}: the file is closed")
         if self._unfinished is not None:

@@ -59,6 +59,7 @@ _UNWINDING_ROUNDS = 1_000
 """Rounds of the loop that the code of a dead process may take to unwind; what is left then is buried alive."""
 
 _CANCEL_EVERY = 50
+"""Rounds after which what is still there is cancelled once more."""
 
 
 class Machine:
@@ -210,15 +211,17 @@ class Universe:
         self.loop.resume(process)
 
     async def _unwind(self, process: Process) -> None:
-        for round_ in range(1, _UNWINDING_ROUNDS):
-            tasks = self.loop.tasks_of(process)
-            if not tasks:
-                break
-            if round_ % _CANCEL_EVERY == 0:
+        rounds = 0
+        while (tasks := self.loop.tasks_of(process)) and rounds < _UNWINDING_ROUNDS:
+            for _ in range(_CANCEL_EVERY):
+                if all(task.done() for task in tasks):
+                    break
+                rounds += 1
+                await asyncio.sleep(0)
+            else:
                 for task in tasks:
                     task.cancel()
-            await asyncio.sleep(0)
-        else:
+        if tasks:
             self.loop.bury(process)
         process.ended.set()
 

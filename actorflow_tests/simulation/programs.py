@@ -6,7 +6,6 @@ Run as a script it prints the digest of every trace for some seeds, so that a te
 from __future__ import annotations
 
 import asyncio
-import gc
 import hashlib
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -14,7 +13,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
-from actorflow.simulation import SimulatedLoop
+from actorflow.abc.world import World
+from actorflow.model.journal import CheckpointAcknowledged
+from actorflow.simulation import SimulatedLoop, run
+from actorflow.simulation.digest import journal_digest
+from actorflow.simulation.weather import After, At, FailObjects, Kill, LoseAnswer, Pause, PowerCut, Weather
+from actorflow.simulation.world import Ending, Universe
 
 Program = Callable[[list[str]], Awaitable[None]]
 
@@ -81,7 +85,6 @@ async def asyncio_generators(seen: list[str]) -> None:
                 break
 
     await asyncio.gather(*(reader(f"r{until}", until) for until in range(1, 6)))
-    gc.collect()
     await asyncio.sleep(0.01)
 
 
@@ -165,8 +168,48 @@ def trace_of(program: Program, seed: int) -> list[str]:
     return seen
 
 
+def storm(seed: int) -> str:
+    """A job in small, in bad weather, until its work is done; the digest of all that happened."""
+
+    async def job(world: World) -> int:
+        store = world.objects.open("s3://bucket/home" if seed % 2 else "/home")
+
+        async def count(actor: int) -> None:
+            done = len(await store.list(f"{actor}/"))
+            for number in range(done, 6):
+                while world.clock.slice_is_over():
+                    await asyncio.sleep(0)
+                await store.put_if_absent(f"{actor}/{number}", b"x" * int(world.entropy.uniform("size") * 100))
+                await asyncio.to_thread(len, "work")
+                world.observer.announce(CheckpointAcknowledged(checkpoint=number, actor=f"count/{actor}"))
+
+        async with anyio.create_task_group() as group:
+            for actor in range(4):
+                group.start_soon(count, actor)
+        return len(await store.list())
+
+    async def main() -> str:
+        weather: list[Weather] = [
+            Kill(After("CheckpointAcknowledged", occurrence=3 + seed % 5)),
+            Pause(After("WeatherStruck", {"verb": "kill"}, later_ms=2), "p", 50),
+            FailObjects(At(10), "put*", count=1),
+            LoseAnswer(At(20), "put*", count=1),
+            PowerCut(At(40 + seed), "m1"),
+        ]
+        universe = Universe(seed, weather=weather)
+        for life in range(20):
+            process = await universe.start("p", job)
+            outcome = await process.wait()
+            if outcome.ending is Ending.RETURNED:
+                assert outcome.value == 24, life
+                break
+        return journal_digest(universe.journal, visible=universe.shelf("bucket").objects.items())
+
+    return run(main, seed=seed)
+
+
 def digests(seeds: int) -> str:
-    lines = []
+    lines = [storm(seed) for seed in range(seeds)]
     for name, program in PROGRAMS.items():
         digest = hashlib.sha256()
         for seed in range(seeds):

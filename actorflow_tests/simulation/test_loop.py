@@ -19,7 +19,7 @@ from actorflow.simulation.steps import current_process
 from actorflow_tests.simulation.programs import PROGRAMS, digests, trace_of
 
 ROOT = Path(__file__).parents[2]
-SEEDS = 12
+SEEDS = 8
 
 
 def interpreters() -> list[str]:
