@@ -105,7 +105,8 @@ class _Compiler:
     # ── where each operator runs ─────────────────────────────────────────────────────────────
 
     def _place(self, name: str, node: Node) -> None:
-        operator = replace(node.operator, name=name)
+        given_up = tuple(tag for tag in node.discarded if tag is not None)
+        operator = replace(node.operator, name=name, optional_outputs=node.operator.optional_outputs + given_up)
         kinds = [leg.exchange.kind if leg.exchange is not None else None for leg in node.legs if leg.role == 0]
         above = _one_of(self._places[leg.node].parallelism for leg in node.legs if leg.role == 0)
         parallelism = node.parallelism or node.own_parallelism
