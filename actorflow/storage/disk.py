@@ -94,7 +94,7 @@ class LocalDisk(Disk):
                 if path not in self._durable or not await _aiofiles_os().path.isdir(path):
                     await asyncio.to_thread(_make_folder, path)
             except FileExistsError as error:
-                raise StorageFailed(f"{path}: it is a file, and a folder is needed there") from error
+                raise StorageFailed(f"{error.filename or path}: it is a file, and a folder is needed there") from error
         if len(self._durable) >= _KNOWN_FOLDERS:
             self._durable.clear()
         self._durable[path] = None
