@@ -70,8 +70,9 @@ JOB_LIVES: Mapping[JobStatus, tuple[JobStatus, ...]] = {
     # Its last checkpoint failed: the job goes on.  Or all input ended before the barrier of the stop.
     _J.STOPPING: (_J.STOPPED, _J.RUNNING, _J.FINISHING, _J.RESTARTING, _J.CANCELING, _J.FAILED, _J.FENCED),
     _J.RESTARTING: (_J.CLAIMING, _J.CANCELING, _J.FAILED),
-    # Cancelling cuts, but finishes what was permitted; that may still find a newer owner.
-    _J.CANCELING: (_J.CANCELED, _J.FAILED, _J.FENCED),
+    # Cancelling cuts, but finishes what was permitted; that may still find a newer owner.  And the end may already have
+    # been reached when the wish to cancel came.
+    _J.CANCELING: (_J.CANCELED, _J.FINISHED, _J.STOPPED, _J.FAILED, _J.FENCED),
     _J.FINISHED: (),
     _J.STOPPED: (),
     _J.CANCELED: (),

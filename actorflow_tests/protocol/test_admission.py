@@ -125,9 +125,7 @@ class Checkpoints:
                     assert not triggered, "one at a time"
                     triggered = True
                     self.answer(asked)
-                    self.see_trigger(
-                        asked, kind, cleaning if not isinstance(move, CleanupChanged) else move.pending
-                    )
+                    self.see_trigger(asked, kind, cleaning if not isinstance(move, CleanupChanged) else move.pending)
         if isinstance(self.admission.phase, (Unstarted, Suspended)):
             assert self.timer_ms is None
             assert not self.waiting, "whoever waits is told that it will not happen"

@@ -91,6 +91,8 @@ class Actor:
                 yield BarrierArrived(channel, Barrier(checkpoint_id))
                 yield CancelArrived(channel, checkpoint_id)
             yield ChannelEnded(channel)
+            if not self.passed[channel]:
+                break  # channels are alike: the first one that moves may as well be called the first
         if len(self.ended) == len(self.channels):
             for checkpoint_id in range(self.injected + 1, self.ids + 1):
                 yield BarrierInjected(Barrier(checkpoint_id))
@@ -169,7 +171,7 @@ def test_the_table_tells_every_edge_of_a_small_world_and_no_other() -> None:
     edges = Edges()
     for guarantee in Guarantee:
         walked([LEFT, RIGHT], guarantee, edges, ids=3, depth=3)
-        walked([LEFT, RIGHT], guarantee, edges, ids=3, depth=5, aborts=False)
+        walked([LEFT, RIGHT], guarantee, edges, ids=3, depth=4, aborts=False)
         walked([LEFT, RIGHT], guarantee, edges, ids=2, depth=5)
         walked([LEFT], guarantee, edges, ids=2, depth=4)
         walked([], guarantee, edges, ids=3, depth=5)

@@ -175,7 +175,7 @@ class Attempt:
 def test_the_table_tells_every_edge_of_a_small_world_and_no_other() -> None:
     edges = Edges()
     for machine, most, depth in (
-        (coordinator(), 2, 7),
+        (coordinator(), 2, 6),
         (coordinator(tolerable=1), 3, 4),
         (coordinator(next_id=8, tolerable=1, completed=(6, 7)), 2, 6),
     ):

@@ -78,71 +78,84 @@ def _path(trail: list[tuple[int, Any]], number: int, move: Any) -> list[Any]:
 # ── copies and fingerprints ──────────────────────────────────────────────────────────────────
 
 _SCALARS = (int, str, bytes, float, type(None), Enum, frozenset)
-_PLANS: dict[type, Any] = {}  # how to treat a class: looked up for each value of each state, hence the haste
+_CONTAINERS = (list, tuple, set, dict, deque)
+_ATOMS: set[type] = set()  # classes whose values never change
+_PLANS: dict[type, Any] = {}  # how to treat the others: a container, the slots to go through, or None to leave it alone
 
 
 def _plan(kind: type) -> Any:
-    """``ATOM``, ``SKIP``, a container's class, or the slots to go through (but for a machine's story: no state)."""
-    if kind not in _PLANS:
-        parameters = getattr(kind, "__dataclass_params__", None)
-        if issubclass(kind, _SCALARS) or (parameters is not None and parameters.frozen):
-            _PLANS[kind] = "ATOM"
-        elif issubclass(kind, Edges) or "__call__" in dir(kind):
-            _PLANS[kind] = "SKIP"
-        elif issubclass(kind, (list, tuple, set, dict, deque)):
-            _PLANS[kind] = next(one for one in (list, tuple, set, dict, deque) if issubclass(kind, one))
-        else:
-            slots: list[str] = []
-            for base in kind.__mro__:
-                declared = base.__dict__.get("__slots__", ())
-                slots += [declared] if isinstance(declared, str) else list(declared)
-            _PLANS[kind] = tuple(name for name in slots if name not in {"story", "__weakref__", "__dict__"})
-    return _PLANS[kind]
+    """Look a class over once: it is met in every state."""
+    parameters = getattr(kind, "__dataclass_params__", None)
+    if issubclass(kind, _SCALARS) or (parameters is not None and parameters.frozen):
+        _ATOMS.add(kind)
+    elif issubclass(kind, Edges) or "__call__" in dir(kind):
+        _PLANS[kind] = None
+    elif issubclass(kind, _CONTAINERS):
+        _PLANS[kind] = next(one for one in _CONTAINERS if issubclass(kind, one))
+    else:
+        slots: list[str] = []
+        for base in kind.__mro__:
+            declared = base.__dict__.get("__slots__", ())
+            slots += [declared] if isinstance(declared, str) else list(declared)
+        # A machine's story is memory and no state.
+        _PLANS[kind] = tuple(name for name in slots if name not in {"story", "__weakref__", "__dict__"})
+    return _PLANS.get(kind)
 
 
 def copy_of(value: W) -> W:
     """A copy that shares only what can't change, and ``Edges``."""
     kind: Any = type(value)
-    plan = _PLANS.get(kind) or _plan(kind)
-    if plan == "ATOM" or plan == "SKIP" or plan is tuple:  # noqa: PLR1714  # a tuple of strings can't be compared with a set
+    if kind in _ATOMS:
         return value
+    plan = _PLANS[kind] if kind in _PLANS else _plan(kind)
     given: Any = value
+    if plan is None or plan is tuple:
+        return value
     if plan is list or plan is set:
-        return kind([copy_of(held) for held in given])  # type: ignore[no-any-return]
+        return kind([held if type(held) in _ATOMS else copy_of(held) for held in given])  # type: ignore[no-any-return]
     if plan is dict:
-        return kind([(key, copy_of(held)) for key, held in given.items()])  # type: ignore[no-any-return]
+        return kind(  # type: ignore[no-any-return]
+            [(key, held if type(held) in _ATOMS else copy_of(held)) for key, held in given.items()]
+        )
     if plan is deque:
         return deque(map(copy_of, given), given.maxlen)  # type: ignore[return-value]
     twin: Any = kind.__new__(kind)
     for name in plan:
-        if hasattr(given, name):
-            setattr(twin, name, copy_of(getattr(given, name)))
+        held = getattr(given, name, _ABSENT)
+        if held is not _ABSENT:
+            setattr(twin, name, held if type(held) in _ATOMS else copy_of(held))
     if hasattr(given, "__dict__"):
+        attributes = vars(twin)
         for name, held in vars(given).items():
-            setattr(twin, name, copy_of(held))
+            attributes[name] = held if type(held) in _ATOMS else copy_of(held)
     if isinstance(given, Machine):
         twin.story = given.story.copy()
     return twin  # type: ignore[no-any-return]
 
 
+_ABSENT = object()
+
+
 def fingerprint(value: Any) -> Hashable:
     """What makes two states the same state; stories and ``Edges`` do not count."""
     kind: Any = type(value)
-    plan = _PLANS.get(kind) or _plan(kind)
-    if plan == "ATOM":
+    if kind in _ATOMS:
         return value  # type: ignore[no-any-return]
-    if plan == "SKIP":
-        return None
+    plan = _PLANS[kind] if kind in _PLANS else _plan(kind)
+    if plan is None:
+        return value if kind in _ATOMS else None
     if plan is list or plan is tuple or plan is deque:
-        return tuple([fingerprint(held) for held in value])
+        return tuple([held if type(held) in _ATOMS else fingerprint(held) for held in value])
     if plan is set:
-        return frozenset([fingerprint(held) for held in value])
+        return frozenset(value)
     if plan is dict:
-        return tuple([(key, fingerprint(held)) for key, held in value.items()])
+        return tuple([(key, held if type(held) in _ATOMS else fingerprint(held)) for key, held in value.items()])
     parts: list[Hashable] = [kind.__name__]
-    parts += [fingerprint(getattr(value, name, None)) for name in plan]
+    for name in plan:
+        held = getattr(value, name, None)
+        parts.append(held if type(held) in _ATOMS else fingerprint(held))
     if hasattr(value, "__dict__"):
-        parts += [fingerprint(held) for held in vars(value).values()]
+        parts += [held if type(held) in _ATOMS else fingerprint(held) for held in vars(value).values()]
     return tuple(parts)
 
 
