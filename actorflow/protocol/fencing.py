@@ -95,7 +95,9 @@ __all__ = (
     "ClaimAnswered",
     "ClaimRead",
     "CommitPermit",
+    "Effect",
     "Ended",
+    "Event",
     "Fencing",
     "HomeListed",
     "ListHome",
@@ -219,7 +221,7 @@ class Fencing(Machine[Event, Effect]):
     |---|---|---|
     | Idle, Listing, Recognizing, Claiming, Looking | Started | ListOwners → Listing |
     | ReadingBase, ReadingManifests, Basing, Confirming | Started | ListOwners → Listing |
-    | Running, Ending, ConfirmingEnd | Started | ListOwners → Listing |
+    | Running, Ending, ConfirmingEnd, Left | Started | ListOwners → Listing |
     | Listing | OwnersListed | WriteClaim → Claiming |
     | Listing | OwnersListed | ReadClaim → Recognizing |
     | Recognizing | ClaimRead | WriteClaim → Claiming |
@@ -238,6 +240,7 @@ class Fencing(Machine[Event, Effect]):
     | Confirming | OwnersListed | SetFinishedAside?, Restore, Sweep → Running |
     | Confirming | OwnersListed | MarkFinished?, Sweep, AlreadyFinished → Left |
     | Confirming, Running, ConfirmingEnd | OwnersListed | StandDown → StoodDown |
+    | Running | ManifestRead | StandDown → StoodDown |
     | Running | CheckpointReady | PutManifest → Running |
     | Running | ManifestAnswered | ListOwners?, ReadManifest? → Running |
     | Running | ManifestRead | ListOwners?, AbortCheckpoint? → Running |
@@ -275,7 +278,7 @@ class Fencing(Machine[Event, Effect]):
                 return [StandDown(by_generation)]
             case StoodDown(), _:
                 return []
-            case phase, Started(at_ms) if not isinstance(phase, Left):
+            case _, Started(at_ms):
                 self.phase = Listing(at_ms)
                 return [ListOwners()]
             case ((Running() as running), _):
