@@ -9,13 +9,14 @@ A mistake that one call makes is raised by that call, so the traceback shows the
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from actorflow.abc.connectors import Source
+from actorflow.abc.connectors import Sink, Source
 from actorflow.config import Settings
 from actorflow.dataflow.names import automatic_names, check_name, needs_name
-from actorflow.dataflow.primitives import Leg, Node, Operator, Read
+from actorflow.dataflow.primitives import Leg, Node, Operator, Read, Write
 from actorflow.dataflow.stream import Stream
 from actorflow.errors import InvalidJob
 
@@ -82,6 +83,13 @@ class Job:
         from actorflow.dataflow.plan import compile_plan
 
         return compile_plan(self, parallelism=parallelism or 1, max_parallelism=max_parallelism)
+
+    def replace_sinks(self, stand_in: Callable[[str, Sink[Any]], Sink[Any]]) -> None:
+        """Put what ``stand_in(name, sink)`` answers in the place of each sink: the simulator's ledgers, a test's list."""
+        for name, node in self._named():
+            if isinstance(node.operator, Write):
+                sink = stand_in(name, node.operator.sink)
+                node.operator = replace(node.operator, writes=sink, annotated=(sink,))
 
     def _add(
         self,

@@ -337,17 +337,17 @@ class Attempt:
 
     async def stop(self) -> CheckpointInfo:
         """Take the last checkpoint; sources that can't be read again give out first what they accepted."""
-        halting = [operator for operator in self._plan.sources() if operator.source.halt()]
-        while halting and not all(
-            actor.status is ActorStatus.FINISHED
+        names = [operator.name for operator in self._plan.sources() if operator.source.halt()]
+        readers = [
+            actor.reader
             for actor in self.actors.values()
-            if actor.reader is not None and actor.operators[0] in {operator.name for operator in halting}
-        ):
-            await self._world.clock.sleep(5)
-        try:
-            return await self._checkpointing.request(CheckpointKind.STOP)
-        except CheckpointAborted:
-                raise
+            if actor.reader is not None and actor.operators[0] in names
+        ]
+        for reader in readers:
+            reader.halt()
+        while not all(reader.is_drained for reader in readers):
+            await self._world.clock.sleep(2)
+        return await self._checkpointing.request(CheckpointKind.STOP)
 
     def drain(self) -> None:
         """End every source here; one that can't be read again first gives out what it accepted."""

@@ -273,9 +273,8 @@ class Checkpointing:
             self._on_failed(error)
             return
         match answer:
-            case Permitted(permit, size):
+            case Permitted(permit):
                 self._permit = permit
-                self._announce(journal.ManifestWritten(checkpoint=checkpoint_id, bytes=size))
                 self._coordinate(coordinator.ManifestWritten(checkpoint_id))
             case Taken():
                 self._coordinate(coordinator.PlaceTaken(checkpoint_id))

@@ -59,7 +59,6 @@ class Permitted:
     """The checkpoint completed."""
 
     permit: CommitPermit
-    bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +163,8 @@ class Ownership:
                 manifest = await self._read_manifest(checkpoint_id)
                 if manifest is None:
                     return fencing.ManifestRead(checkpoint_id, None)
+                if checkpoint_id in self._sealed and manifest.generation == self.generation:
+                    self._announce_manifest(checkpoint_id)  # written after all, though the answer was lost
                 return fencing.ManifestRead(checkpoint_id, manifest.generation, manifest.retained)
             case fencing.WriteBase(base):
                 name, body = home.base(base.generation), seal("base", 1, self._codec.encode(base.to_fields()))
@@ -171,6 +172,8 @@ class Ownership:
                 return fencing.BaseWritten()
             case fencing.PutManifest(checkpoint_id):
                 answer = await self._put(home.manifest(checkpoint_id), self._sealed[checkpoint_id])
+                if answer is fencing.Answer.WRITTEN:
+                    self._announce_manifest(checkpoint_id)
                 return fencing.ManifestAnswered(checkpoint_id, answer)
             case fencing.SetFinishedAside():
                 await self._patiently("delete", home.finished(), lambda: store.delete(home.finished()))
@@ -180,6 +183,10 @@ class Ownership:
             case _:
                 answers.append(effect)
         return None
+
+    def _announce_manifest(self, checkpoint_id: int) -> None:
+        size = len(self._sealed[checkpoint_id])
+        self._announce(journal.ManifestWritten(checkpoint=checkpoint_id, bytes=size))
 
     async def _put(self, name: str, body: bytes) -> fencing.Answer:
         try:
@@ -351,7 +358,6 @@ class Ownership:
         checkpoint_id = manifest.checkpoint_id
         self._sealed[checkpoint_id] = encode_manifest(manifest)
         self._next_id = max(self._next_id, checkpoint_id + 1)
-        size = len(self._sealed[checkpoint_id])
         try:
             answers = await self._feed(fencing.CheckpointReady(checkpoint_id))
         finally:
@@ -360,7 +366,7 @@ class Ownership:
         for answer in answers:
             match answer:
                 case fencing.Permit(permit):
-                    result = Permitted(permit, size)
+                    result = Permitted(permit)
                 case fencing.AbortCheckpoint(_, AbortReason.MANIFEST_PLACE_TAKEN):
                     result = Taken()
                 case fencing.AbortCheckpoint(_, reason):

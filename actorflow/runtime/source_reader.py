@@ -112,7 +112,7 @@ class SourceReader:
         self._queue: deque[tuple[str, Any]] = deque()
         self._failure: BaseException | None = None
         self._scopes: dict[str, anyio.CancelScope] = {}
-        self._opened = self._cut = False
+        self._opened = self._cut = self._halting = False
         assigner.join(self)
 
     def restore_union(self, elements: list[Any], takers: Sequence[int]) -> None:
@@ -144,7 +144,7 @@ class SourceReader:
 
     def fill(self) -> None:
         """Start pumps for as many splits as may be read at once."""
-        if not self._opened or self._cut or not self._assigner.discovered:
+        if not self._opened or self._cut or self._halting or not self._assigner.discovered:
             return
         most = self._source.splits_at_once
         while most is None or len(self._pumps) < most:
@@ -156,6 +156,15 @@ class SourceReader:
             self._scopes[split] = anyio.CancelScope()
             self._spawn(self._pump, split, name=f"{self._operator}/{self._subtask} reads {split}")
         self._signal.set()
+
+    def halt(self) -> None:
+        """The source ends because the job stops, not because there is no more: its splits are not done."""
+        self._halting = True
+
+    @property
+    def is_drained(self) -> bool:
+        """Whether everything that was read was taken and nothing more is being read."""
+        return self._opened and not self._queue and not self._pumps
 
     def cut(self) -> None:
         """End every split here, for good; what was read ahead and not taken does not count as read."""
@@ -172,6 +181,7 @@ class SourceReader:
         """Whether everything this subtask will ever read was taken."""
         return self._cut or (
             self._opened
+            and not self._halting
             and not self._queue
             and not self._pumps
             and not self._waiting
@@ -189,9 +199,11 @@ class SourceReader:
                 for room in self._pumps.values():
                     room.set()
             if chunk is DONE:
-                del self._pumps[split], self._scopes[split], self.positions[split]
-                self.done[split] = None
-                self.fill()
+                del self._pumps[split], self._scopes[split]
+                if not self._halting:
+                    del self.positions[split]
+                    self.done[split] = None
+                    self.fill()
                 continue
             self.positions[split] = chunk.resume_at
             return chunk  # type: ignore[no-any-return]  # what is not DONE is a chunk
