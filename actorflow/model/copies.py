@@ -55,8 +55,9 @@ class Copier:
             return value[:]
         try:
             return self._copy(value, 0)
-        except Unwritable as error:
-            path, reason = locate(value, "value", self._registry, lambda part: self._copy(part, 0), error)
+        except (Unwritable, RecursionError) as error:
+            reason = error if isinstance(error, Unwritable) else Unwritable("it nests too deep, or it holds itself")
+            path, reason = locate(value, "value", self._registry, lambda part: self._copy(part, 0), reason)
             raise InvalidValue(f"{path} can't be copied: {reason}") from None
 
     def is_immutable(self, value: Any) -> bool:

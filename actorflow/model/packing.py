@@ -178,9 +178,7 @@ class Packer:
         if len(values) > 1 and 0 < lengths[0] <= _WIDEST_TABLE and set(map(type, keys)) == {str}:
             first = tuple(values[0])
             if set(map(tuple, values)) == {first}:
-                return CBORTag(
-                    Tag.KEYED_TABLE, [kind, list(first), self._columns(items, len(first), depth), factories]
-                )
+                return CBORTag(Tag.KEYED_TABLE, [kind, list(first), self._columns(items, len(first), depth), factories])
         return CBORTag(
             Tag.MAPPINGS,
             [kind, _lengths(lengths), self.column(keys, depth + 1), self.column(items, depth + 1), factories],

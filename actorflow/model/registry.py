@@ -19,6 +19,7 @@ from typing import Any, Final, TypeVar, overload
 
 from actorflow.errors import IncompatibleState, InvalidJob, InvalidValue
 from actorflow.model.annotations import function_types, types_in
+from actorflow.model.leaves import leaf_of
 from actorflow.model.shapes import EnumShape, RecordShape, Shape, called, is_recordable, shape_of
 
 __all__ = ("Registered", "Registry", "Upgrade", "default_name", "default_registry", "record")
@@ -235,7 +236,7 @@ def advice(cls: type) -> str:
             "the class, or name it in the annotations of a source, a state or a function"
         )
     for base in cls.__mro__[1:]:
-        if base is not object and base.__module__ == "builtins":
+        if base is not object and (base.__module__ == "builtins" or leaf_of(base) is not None):
             return (
                 f"of the class {called(cls)} and would come back as {base.__name__}; "
                 f"turn it into exactly {base.__name__}, or put it into a field of a class with @af.record(…)"

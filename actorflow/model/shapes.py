@@ -5,7 +5,8 @@ by the names of their members.  They are put together without their ``__init__``
 that an instance comes back as it was.  attrs and msgspec are recognised by what they leave on a class, never imported.
 
 An instance that holds more than its declared fields is refused, as the rest would be lost; only what a
-``cached_property`` remembers may go, as it comes back by itself.
+``cached_property`` remembers may go, as it comes back by itself.  (Looking costs a class without slots some memory per
+instance, so ``@dataclass(slots=True)`` is the better class for state.)
 
 Instances come in columns: a list of them becomes one list per field, which costs far less than one at a time.
 """
@@ -30,6 +31,7 @@ __all__ = ("EnumShape", "RecordShape", "Shape", "called", "is_recordable", "shap
 
 _HEAP_TYPE: Final = 1 << 9  # CPython's flag of a class that was made by a class statement
 _CACHED_HASH: Final = "_attrs_cached_hash"
+_GENERIC_TRACE: Final = "__orig_class__"  # what typing leaves on an instance that was made by Box[int](…)
 
 
 def called(cls: type) -> str:
@@ -81,7 +83,7 @@ class RecordShape(ABC):
             if isinstance(attribute, functools.cached_property)
         }
         self._has_dict = cls.__dictoffset__ != 0
-        self._expected = frozenset(self.fields) | cached | {_CACHED_HASH}
+        self._expected = frozenset(self.fields) | cached | {_CACHED_HASH, _GENERIC_TRACE}
         self._hidden = tuple(sorted(_slots(cls) - self._expected))
         self._getters = [attrgetter(name) for name in self.fields]
 
@@ -179,7 +181,7 @@ class _Attributes(RecordShape):
 class _NamedTuple(RecordShape):
     def __init__(self, cls: Any) -> None:
         super().__init__(cls, cls._fields, frozen=True)
-        self._expected = frozenset()
+        self._expected = frozenset({_GENERIC_TRACE})
         self._defaults: dict[str, Any] = cls._field_defaults
 
     @property

@@ -36,7 +36,7 @@ def same(left: Any, right: Any) -> bool:
             and repr(left.tzinfo) == repr(right.tzinfo)
         )
     if cls in {set, frozenset}:
-        return _all(sorted(left, key=_order), sorted(right, key=_order))
+        return _pairs(list(left), list(right))
     if isinstance(left, dict):
         assert cls in {dict, OrderedDict, Counter, defaultdict}
         factories = getattr(left, "default_factory", None) is getattr(right, "default_factory", None)
@@ -57,8 +57,13 @@ def _all(left: list[Any], right: list[Any]) -> bool:
     return len(left) == len(right) and all(map(same, left, right))
 
 
-def _order(element: Any) -> tuple[str, str]:
-    return type(element).__name__, repr(element)
+def _pairs(left: list[Any], right: list[Any]) -> bool:
+    for element in left:
+        found = next((index for index, other in enumerate(right) if same(element, other)), None)
+        if found is None:
+            return False
+        del right[found]
+    return not right
 
 
 def _fields(cls: type) -> list[str] | None:

@@ -172,6 +172,10 @@ class MyStr(str):
     __slots__ = ()
 
 
+class MyDatetime(datetime):
+    pass
+
+
 class MyDict(dict[str, int]):
     pass
 
@@ -210,6 +214,7 @@ class Where(tzinfo):
         ([defaultdict(lambda: 1)], "value[0]", "default_factory"),
         ([defaultdict(Unknown)], "value[0]", "default_factory"),
         ([Unknown], "value[0]", "type"),
+        (MyDatetime(2024, 1, 1), "value", "would come back as datetime"),
         (object(), "value", "object"),
         (print, "value", "builtin_function"),
         (NotImplemented, "value", "NotImplementedType"),
@@ -243,6 +248,13 @@ def test_what_an_instance_holds_beside_its_fields_is_refused_not_lost() -> None:
             CODEC.encode([value])
         with pytest.raises(InvalidValue, match="'more' is no field"):
             CODEC.copy([value])
+
+
+def test_what_typing_leaves_on_an_instance_may_go() -> None:
+    value = Box[int](1)
+    assert "__orig_class__" in vars(value)
+    assert same(value, CODEC.decode(CODEC.encode(value)))
+    assert same(value, CODEC.copy(value))
 
 
 def test_a_field_that_is_not_set_is_refused() -> None:
