@@ -368,6 +368,14 @@ def test_r003_no_snapshot_is_taken_when_the_channel_ends_after_the_abort() -> No
         assert taken == [TakeSnapshot(Barrier(2))]
 
 
+def test_a_channel_that_ends_behind_its_barrier_stands_for_no_other() -> None:
+    alignment = Alignment([LEFT, RIGHT, THIRD])
+    story(alignment, left(1), ChannelEnded(LEFT))
+
+    assert alignment.on(right(1)) == [BlockChannel(RIGHT)]
+    assert alignment.on(BarrierArrived(THIRD, Barrier(1))) == [*snapshot(1), ResumeAllChannels()]
+
+
 def test_an_actor_whose_channels_have_all_ended_is_told_like_a_source() -> None:
     alignment = both()
     story(alignment, ChannelEnded(LEFT), ChannelEnded(RIGHT))

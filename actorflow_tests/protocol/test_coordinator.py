@@ -519,6 +519,21 @@ def test_a_checkpoint_that_is_ready_is_written_although_the_one_before_it_failed
     assert machine.on(ManifestFailed(1, AbortReason.MANIFEST_FAILED))[-1] == WriteManifest(2, PERIODIC, (2,))
 
 
+def test_of_several_that_are_ready_the_newest_is_written_and_takes_the_others_place() -> None:
+    machine = coordinator(tolerable=1)
+    for _ in range(3):
+        trigger(machine)
+    for checkpoint_id in (1, 2, 3):
+        acknowledge(machine, checkpoint_id)
+
+    assert machine.on(ManifestFailed(1, AbortReason.MANIFEST_FAILED))[-1] == WriteManifest(3, PERIODIC, (3,))
+    assert machine.on(ManifestWritten(3)) == [
+        NotifyAborted(2, AbortReason.SUBSUMED, 3, PERIODIC),
+        DiscardPieces(2),
+        NotifyCompleted(3, None, PERIODIC),
+    ]
+
+
 # ── the rest ─────────────────────────────────────────────────────────────────────────────────
 
 
