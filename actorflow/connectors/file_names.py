@@ -32,11 +32,11 @@ async def _matches(disk: Disk, pattern: str) -> list[str]:
     first = next(index for index, part in enumerate(parts) if any(mark in part for mark in _MAGIC))
     folder = "/".join(parts[:first]) or ("/" if pattern.startswith("/") else ".")
     wanted = [part for part in parts[first:] if part]
-    if len(wanted) == 1 and wanted != ["**"]:
-        names = await disk.list_folder(folder)
-    else:
-        names = await disk.list_tree(folder)
-    return [f"{folder.rstrip('/')}/{name}" for name in names if _fits(name.split("/"), wanted)]
+    is_flat = len(wanted) == 1 and wanted != ["**"]
+    names = await (disk.list_folder(folder) if is_flat else disk.list_tree(folder))
+    found = [f"{folder.rstrip('/')}/{name}" for name in names if _fits(name.split("/"), wanted)]
+    # A pipe or a socket below the folder is no file, and opening one would wait for ever.
+    return found if is_flat else [name for name in found if await disk.size(name) is not None]
 
 
 def _fits(parts: list[str], wanted: list[str]) -> bool:

@@ -105,6 +105,7 @@ class Generator(Source[T]):
         check_rate(per_second, "generator")
         self.bounded = records is not None
         self.splits_at_once = None  # together they keep the rate, whatever the parallelism
+        self.function = make  # its annotations say which classes travel
         self._records, self._splits, self._seed = records, splits, seed
         self._chunk_records = chunk_records
         self._rate = None if per_second is None else Fraction(per_second) / splits
