@@ -85,11 +85,11 @@ class Job:
         return compile_plan(self, parallelism=parallelism or 1, max_parallelism=max_parallelism)
 
     def replace_sinks(self, stand_in: Callable[[str, Sink[Any]], Sink[Any]]) -> None:
-        """Put what ``stand_in(name, sink)`` answers in the place of each sink: the simulator's ledgers, a test's list."""
+        """Put what ``stand_in(name, sink)`` answers in the place of each sink: a simulator's ledger, a test's list."""
         for name, node in self._named():
             if isinstance(node.operator, Write):
                 sink = stand_in(name, node.operator.sink)
-                node.operator = replace(node.operator, writes=sink, annotated=(sink,))
+                node.operator = replace(node.operator, writes=sink, annotated=(*node.operator.annotated, sink))
 
     def _add(
         self,

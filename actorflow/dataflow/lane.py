@@ -16,7 +16,7 @@ lane's (``runtime/async_lane.py``).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import aclosing
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
@@ -57,7 +57,7 @@ class AsyncOperator:
         self,
         description: Call,
         *,
-        call: Callable[[Any, Any, Any], Awaitable[Any]],
+        call: Callable[[Any, Any, Any], Coroutine[Any, Any, Any]],
         apply: Callable[[Any], list[Any]],
         hooks: Hooks | None = None,
         run_broadcast: Stage | None = None,

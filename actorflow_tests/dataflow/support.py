@@ -1,4 +1,4 @@
-"""A job run to its end without a runtime: actor after actor, batch after batch, in one thread; for tests of the language.
+"""A job run to its end without a runtime: actor after actor, batch after batch; for tests of the language.
 
 What it leaves out is what the runtime is for: channels, barriers, several attempts, calls at the same time.
 """
@@ -138,7 +138,7 @@ class Run:
 
     def _deliver(self, place: tuple[int, int], values: list[Any]) -> None:
         vertex = self.plan.vertices[place[0]]
-        outputs: dict[str | None, list[Any]] = {None: values, **(self.chains[place].take_side() or {})}
+        outputs: dict[Any, list[Any]] = {None: values, **(self.chains[place].take_side() or {})}
         last = vertex.operators[-1]
         if last.kind is OperatorKind.WRITE:
             last.sink.rows += values  # type: ignore[attr-defined]  # Kept

@@ -48,6 +48,6 @@ def test_an_add_that_forgets_to_return_is_told() -> None:
 
 
 def test_functions_with_the_wrong_number_of_arguments_are_refused() -> None:
-    job, stream, _ = given(1)
+    _job, stream, _ = given(1)
     with pytest.raises(InvalidJob, match="operator 'all': its add"):
         stream.key_by(str).aggregate(list, lambda found: found, name="all")

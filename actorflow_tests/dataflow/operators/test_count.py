@@ -41,6 +41,6 @@ def test_the_key_that_comes_out_is_the_users_and_not_a_token(parallelism: int) -
 
 
 def test_a_name_is_required() -> None:
-    job, stream, _ = given("a")
+    _job, stream, _ = given("a")
     with pytest.raises(InvalidJob, match=r"count\(\) needs a name="):
         stream.key_by(str).count()

@@ -54,6 +54,6 @@ def test_a_generator_that_would_always_be_true_is_refused() -> None:
     def odd(x: int) -> Any:
         yield x
 
-    job, stream, _ = given(1)
+    _job, stream, _ = given(1)
     with pytest.raises(InvalidJob, match="always true"):
         stream.filter(odd)

@@ -77,9 +77,13 @@ def test_the_end_of_input_sees_all_keys_and_what_it_gives_goes_on_through_the_ch
         chain.finish()
 
 
+def plus(total: int, x: int) -> int:
+    return total + x
+
+
 def test_entries_of_an_aggregating_state_are_its_results() -> None:
     class Sums(KeyedOperator[str, int, Any]):
-        total = AggregatingState(lambda: 0, lambda acc, x: acc + x, lambda acc: f"total {acc}")
+        total = AggregatingState[int, str](int, plus, lambda total: f"total {total}")
 
         def on_record(self, value: int, context: Context[str]) -> None:
             self.total.add(value)
@@ -164,7 +168,7 @@ def test_all_operators_are_closed_even_when_one_fails() -> None:
     job, stream, sink = given("x")
     stream.process(Closes, "1", name="first").process(Closes, "2", name="second").write(sink, name="out")
 
-    with pytest.raises(OperatorFailed, match="operator 'first'.*on_close raised: OSError: gone"):
+    with pytest.raises(OperatorFailed, match=r"operator 'first'.*on_close raised: OSError: gone"):
         chain_of(job, "in").close()
 
     assert ["1", "2"] == closed
@@ -175,7 +179,7 @@ def test_all_operators_are_closed_even_when_one_fails() -> None:
 
 class Holds(Operator[int, int]):
     split = SplitList(int)
-    union = UnionList(list)
+    union = UnionList(list[int])
 
     def on_record(self, value: int, context: Context[None]) -> None:
         self.split.extend([value])
@@ -195,7 +199,10 @@ def test_the_instant_holds_copies_of_what_belongs_to_the_subtask() -> None:
     instant[1][3][0].append(99)
     chain.process_values([2])
 
-    assert [("holds", "split", Redistribution.SPLIT, [1]), ("holds", "union", Redistribution.UNION, [[1, 99]])] == instant
+    assert [
+        ("holds", "split", Redistribution.SPLIT, [1]),
+        ("holds", "union", Redistribution.UNION, [[1, 99]]),
+    ] == instant
     assert [[1, 2], [[1], [2]]] == [elements for *_, elements in chain.list_states()]
 
 

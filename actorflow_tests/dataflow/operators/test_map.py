@@ -107,7 +107,7 @@ def test_an_async_function_without_a_name_is_refused_because_a_checkpoint_keeps_
     async def double(x: int) -> int:
         return x
 
-    job, stream, _ = given(1)
+    _job, stream, _ = given(1)
     with pytest.raises(InvalidJob, match=r"map\(.*double\).*name="):
         stream.map(double)
 
@@ -126,7 +126,7 @@ def test_an_async_function_without_a_name_is_refused_because_a_checkpoint_keeps_
     ],
 )
 def test_options_that_make_no_sense_are_refused_naming_the_operator(options: dict[str, Any], words: str) -> None:
-    job, stream, _ = given(1)
+    _job, stream, _ = given(1)
     with pytest.raises(InvalidJob, match=words) as caught:
         stream.map(lambda x: x, **options)
     assert f"operator {options.get('name', 'map')!r}" in str(caught.value)
@@ -134,7 +134,7 @@ def test_options_that_make_no_sense_are_refused_naming_the_operator(options: dic
 
 @pytest.mark.parametrize("function", [None, 3, lambda: 1, lambda a, b: 1])
 def test_what_can_not_be_called_with_one_record_is_refused_when_the_job_is_built(function: Any) -> None:
-    job, stream, _ = given(1)
+    _job, stream, _ = given(1)
     with pytest.raises(InvalidJob, match="operator 'odd'"):
         stream.map(function, name="odd")
 
@@ -143,6 +143,6 @@ def test_a_generator_function_is_refused_in_favour_of_flat_map() -> None:
     def pieces(text: str) -> Any:
         yield text
 
-    job, stream, _ = given("a")
+    _job, stream, _ = given("a")
     with pytest.raises(InvalidJob, match="flat_map"):
         stream.map(pieces)

@@ -26,7 +26,9 @@ def letters(*words: str) -> list[str]:
     return list(words)
 
 
-def run_keyed(operator: Any, words: list[str], *, careful: bool = False, size: int = 3, **options: Any) -> tuple[Any, Run]:
+def run_keyed(
+    operator: Any, words: list[str], *, careful: bool = False, size: int = 3, **options: Any
+) -> tuple[Any, Run]:
     job, stream, sink = given(*words)
     stream.key_by(lambda word: word[0]).process(operator, name="it", **options).write(sink, name="out")
     run = Run(job, careful=careful, size=size).to_end()
@@ -36,39 +38,41 @@ def run_keyed(operator: Any, words: list[str], *, careful: bool = False, size: i
 # ── the colours of on_record ─────────────────────────────────────────────────────────────────
 
 
-class Yields(KeyedOperator[str, str, tuple[str, int]]):
+class Counts(KeyedOperator[str, str, tuple[str, int]]):
     n = ValueState(int)
 
+
+class Yields(Counts):
     def on_record(self, value: str, context: Context[str]) -> Iterator[tuple[str, int]]:
         self.n.value += 1
         yield context.key, self.n.value
 
 
-class Lists(Yields):
+class Lists(Counts):
     def on_record(self, value: str, context: Context[str]) -> list[tuple[str, int]]:
         self.n.value += 1
         return [(context.key, self.n.value)]
 
 
-class Emits(Yields):
+class Emits(Counts):
     def on_record(self, value: str, context: Context[str]) -> None:
         self.n.value += 1
         context.emit((context.key, self.n.value))
 
 
-class Awaits(Yields):
+class Awaits(Counts):
     async def on_record(self, value: str, context: Context[str]) -> list[tuple[str, int]]:
         self.n.value += 1
         return [(context.key, self.n.value)]
 
 
-class AwaitsAndYields(Yields):
+class AwaitsAndYields(Counts):
     async def on_record(self, value: str, context: Context[str]) -> AsyncIterator[tuple[str, int]]:
         self.n.value += 1
         yield context.key, self.n.value
 
 
-class AwaitsAndEmits(Yields):
+class AwaitsAndEmits(Counts):
     async def on_record(self, value: str, context: Context[str]) -> None:
         self.n.value += 1
         context.emit((context.key, self.n.value))
@@ -257,13 +261,20 @@ def test_a_mutable_default_is_not_shared_between_keys(careful: bool) -> None:
 # ── lists, maps, reducing and aggregating state ──────────────────────────────────────────────
 
 
+def plus(total: int, x: int) -> int:
+    return total + x
+
+
 class Kinds(KeyedOperator[str, str, Any]):
     words = ListState(str)
     lengths = MapState(str, int)
-    longest = ReducingState(max)
-    total = AggregatingState(lambda: 0, lambda acc, x: acc + x, lambda acc: f"total {acc}")
+    longest = ReducingState[int](max)
+    total = AggregatingState[int, str](int, plus, lambda total: f"total {total}")
 
-    def on_record(self, value: str, context: Context[str]) -> Iterator[Any]:
+    def on_record(self, value: str, context: Context[str]) -> Any:
+        yield from self.told(value)
+
+    def told(self, value: str) -> Iterator[Any]:
         if value.endswith("!"):
             self.words.clear()
             self.lengths.clear()
@@ -280,7 +291,7 @@ class Kinds(KeyedOperator[str, str, Any]):
 
 class KindsLater(Kinds):
     async def on_record(self, value: str, context: Context[str]) -> AsyncIterator[Any]:
-        for result in super().on_record(value, context):
+        for result in self.told(value):
             yield result
 
 
@@ -449,7 +460,7 @@ def test_an_init_that_fails_names_the_operator() -> None:
 
     job, stream, sink = given("x")
     stream.key_by(str).process(Breaks, name="breaks").write(sink, name="out")
-    with pytest.raises(OperatorFailed, match="operator 'breaks'.*opening it raised: RuntimeError: no licence"):
+    with pytest.raises(OperatorFailed, match=r"operator 'breaks'.*opening it raised: RuntimeError: no licence"):
         Run(job)
 
 
@@ -498,7 +509,7 @@ class RulesWithoutSide(KeyedOperator[str, str, str]):
     ],
 )
 def test_operator_classes_that_could_not_run_are_refused(operator: Any, args: tuple[Any, ...], words: str) -> None:
-    job, stream, _ = given("a")
+    _job, stream, _ = given("a")
     with pytest.raises(InvalidJob, match=words) as caught:
         stream.key_by(str).process(operator, *args, name="it")
     assert "operator 'it'" in str(caught.value)
@@ -510,7 +521,7 @@ def test_arguments_reach_the_instance_of_each_subtask() -> None:
 
 
 def test_keyed_state_needs_a_key_by() -> None:
-    job, stream, _ = given("a")
+    _job, stream, _ = given("a")
     with pytest.raises(InvalidJob, match="needs a key_by"):
         stream.process(Yields, name="it")
 
@@ -519,23 +530,28 @@ def test_keyed_state_needs_a_key_by() -> None:
 
         def on_record(self, value: str, context: Context[None]) -> None: ...
 
-    with pytest.raises(InvalidJob, match="state 'n' of .*WithState belongs to a key"):
+    with pytest.raises(InvalidJob, match=r"state 'n' of .*WithState belongs to a key"):
         stream.process(WithState, name="it")
 
 
 def test_process_needs_a_name() -> None:
-    job, stream, _ = given("a")
+    _job, stream, _ = given("a")
     with pytest.raises(InvalidJob, match=r"process\(\) needs a name="):
         stream.process(Bare)
+
+
+ANYTHING: Any = NeedsLimit
+THREE: Any = 3
+ABS: Any = abs
 
 
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: ValueState(NeedsLimit), "needs arguments.*default=None"),
-        (lambda: ValueState(3), r"ValueState\(int, default=3\)"),
-        (lambda: ReducingState(abs), "called with 2 arguments"),
-        (lambda: AggregatingState(list, lambda x: x, len), "its add"),
+        (lambda: ValueState(ANYTHING), "needs arguments.*default=None"),
+        (lambda: ValueState(THREE), r"ValueState\(int, default=3\)"),
+        (lambda: ReducingState(ABS), "called with 2 arguments"),
+        (lambda: AggregatingState(list, ABS, len), "its add"),
     ],
 )
 def test_declarations_that_could_not_work_are_refused_where_they_stand(make: Any, words: str) -> None:
@@ -639,7 +655,7 @@ def test_a_side_output_that_nobody_reads_is_an_error_because_its_records_would_b
 
 
 def test_only_process_has_side_outputs() -> None:
-    job, stream, _ = given("a")
+    _job, stream, _ = given("a")
     with pytest.raises(InvalidJob, match="'map': map has no side outputs"):
         stream.map(str).side_output("late")
     with pytest.raises(InvalidJob, match="side output 'a b'"):

@@ -84,7 +84,7 @@ def test_what_is_not_a_pair_is_an_error_at_that_record() -> None:
 
 
 def test_a_name_is_required_because_state_is_kept_under_it() -> None:
-    job, stream, _ = given(1)
+    _job, stream, _ = given(1)
     with pytest.raises(InvalidJob, match=r"stateful_map\(\) needs a name=.*name='stateful-map'"):
         stream.key_by(str).stateful_map(running_total)
 
@@ -93,6 +93,6 @@ def test_an_async_function_is_refused_with_the_way_out() -> None:
     async def total(state: int | None, x: int) -> tuple[int, int]:
         return x, x
 
-    job, stream, _ = given(1)
+    _job, stream, _ = given(1)
     with pytest.raises(InvalidJob, match="async on_record"):
         stream.key_by(str).stateful_map(total, name="total")

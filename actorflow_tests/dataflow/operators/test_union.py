@@ -42,12 +42,12 @@ def test_keyed_streams_stay_keyed_each_by_its_own_function() -> None:
 
 
 def test_a_keyed_and_a_plain_stream_make_a_plain_one() -> None:
-    job, stream, _ = given("a")
+    _job, stream, _ = given("a")
     assert not isinstance(stream.key_by(str).union(stream), KeyedStream)
 
 
 def test_streams_of_two_jobs_can_not_meet() -> None:
-    job, stream, _ = given(1)
+    _job, stream, _ = given(1)
     other = Job("other").read(Given([1]), name="in")
     with pytest.raises(InvalidJob, match=r"union\(\).*job 'job'.*'other'"):
         stream.union(other)
