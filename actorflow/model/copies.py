@@ -13,7 +13,7 @@ from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable
 from functools import partial
 from operator import is_
-from typing import Any
+from typing import Any, Final
 
 from actorflow.errors import InvalidValue
 from actorflow.model.leaves import PLAIN, Unwritable, leaf_of
@@ -23,6 +23,8 @@ from actorflow.model.shapes import EnumShape, RecordShape
 
 __all__ = ("Copier",)
 
+_SHORT: Final = 8
+
 _Copy = Callable[[Any, int], Any]
 
 
@@ -31,9 +33,8 @@ class Copier:
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
-        self._fixed: set[type] = {*PLAIN, complex, range}
-        self._copiers: dict[type, _Copy | None] = {
-            **dict.fromkeys(self._fixed),
+        self._fixed: set[type] = {*PLAIN, complex}
+        self._copiers: dict[type, _Copy] = {
             bytearray: lambda value, _depth: value[:],
             list: self._list,
             tuple: partial(self._immutable, tuple),
@@ -51,8 +52,12 @@ class Copier:
         cls = type(value)
         if cls in self._fixed:
             return value
-        if cls is list and self._fixed.issuperset(map(type, value)):  # what state holds most often
-            return value[:]
+        if cls is list and len(value) <= _SHORT:  # what state holds most often, and a loop is quicker than a map there
+            for item in value:
+                if type(item) not in self._fixed:
+                    break
+            else:
+                return value[:]
         try:
             return self._copy(value, 0)
         except (Unwritable, RecursionError) as error:
@@ -66,8 +71,7 @@ class Copier:
         if cls in self._fixed:
             return True
         try:
-            copier = self._copiers[cls] if cls in self._copiers else self._find(cls)
-            if copier is None:
+            if (copier := self._copiers.get(cls) or self._find(cls)) is None:
                 return True
             if cls not in {tuple, frozenset} and not self._is_frozen(cls):
                 return False
@@ -81,8 +85,7 @@ class Copier:
 
     def _copy(self, value: Any, depth: int) -> Any:
         cls = type(value)
-        copier = self._copiers[cls] if cls in self._copiers else self._find(cls)
-        if copier is None:
+        if cls in self._fixed or (copier := self._copiers.get(cls) or self._find(cls)) is None:
             return value
         if depth >= MAX_DEPTH:
             raise Unwritable(f"it nests more than {MAX_DEPTH} deep, or it holds itself")
@@ -97,7 +100,8 @@ class Copier:
                 copier = partial(self._record, entry.shape)
         if copier is None:
             self._fixed.add(cls)
-        self._copiers[cls] = copier
+        else:
+            self._copiers[cls] = copier
         return copier
 
     def _list(self, value: list[Any], depth: int) -> list[Any]:
