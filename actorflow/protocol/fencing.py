@@ -124,31 +124,18 @@ _SEAL: Final = object()
 
 
 @final
+@dataclass(frozen=True, slots=True, init=False)
 class CommitPermit:
     """Proof that everything up to a checkpoint, on its generation's line, may be committed; made here alone."""
 
-    __slots__ = ("_checkpoint_id", "_generation")
-    _checkpoint_id: int
-    _generation: int
+    checkpoint_id: int
+    generation: int
 
     def __init__(self, checkpoint_id: int, generation: int, *, seal: object = None) -> None:
         if seal is not _SEAL:
             raise TypeError("a CommitPermit is given by Fencing, after it looked at the claims; it can't be made")
-        object.__setattr__(self, "_checkpoint_id", checkpoint_id)
-        object.__setattr__(self, "_generation", generation)
-
-    @property
-    def checkpoint_id(self) -> int:
-        """Everything up to this checkpoint may be committed."""
-        return self._checkpoint_id
-
-    @property
-    def generation(self) -> int:
-        """The generation that holds the permit."""
-        return self._generation
-
-    def __setattr__(self, name: str, value: object) -> NoReturn:
-        raise AttributeError("a CommitPermit does not change")
+        object.__setattr__(self, "checkpoint_id", checkpoint_id)
+        object.__setattr__(self, "generation", generation)
 
     def __copy__(self) -> CommitPermit:
         return self
@@ -158,17 +145,6 @@ class CommitPermit:
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a CommitPermit does not leave its process")
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, CommitPermit) and (
-            (self._checkpoint_id, self._generation) == (other._checkpoint_id, other._generation)
-        )
-
-    def __hash__(self) -> int:
-        return self._generation << 32 ^ self._checkpoint_id
-
-    def __repr__(self) -> str:
-        return f"CommitPermit(checkpoint {self._checkpoint_id}, generation {self._generation})"
 
 
 @dataclass(frozen=True, slots=True)

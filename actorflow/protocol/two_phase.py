@@ -228,32 +228,27 @@ class Closed:
 class TwoPhaseCommit(Machine[Event, Effect]):
     """The prepared output of one sink writer.
 
-    | phase               | event                               | effects → next phase     |
-    |---------------------|-------------------------------------|--------------------------|
-    | Idle                | Restored                            | – → Idle                 |
-    | Idle                | Restored                            | Commit → Committing      |
-    | Idle                | CheckpointCompleted                 | – → Idle                 |
-    | Idle                | CheckpointCompleted                 | Commit → Committing      |
-    | Committing, Waiting | CheckpointCompleted                 | – → same                 |
-    | Committing          | CommitAnswered                      | Commit → Committing      |
-    | Committing          | CommitAnswered                      | – → Idle                 |
-    | Committing          | CommitAnswered                      | Retry → Waiting          |
-    | Committing          | CommitAnswered                      | Fail → Failed            |
-    | Committing          | CommitAnswered                      | Fail?, Discard?, Close → Closed |
-    | Waiting             | RetryDue                            | Commit → Committing      |
-    | Idle, Committing    | Prepared, Finished                  | – → same                 |
-    | Waiting, Failed     | Prepared, Finished                  | – → same                 |
-    | Idle, Committing    | CheckpointAborted                   | – → same                 |
-    | Waiting, Failed     | CheckpointAborted                   | – → same                 |
-    | Idle                | Closing                             | Discard?, Close → Closed |
-    | Committing, Waiting | Closing                             | – → same                 |
-    | Failed              | CheckpointCompleted                 | – → Failed               |
-    | Failed              | Closing                             | Discard?, Close → Closed |
-    | Idle, Committing    | Abandoned                           | Close → Closed           |
-    | Waiting, Failed     | Abandoned                           | Close → Closed           |
-    | Closed              | CheckpointCompleted, CommitAnswered | – → Closed               |
-    | Closed              | CheckpointAborted, RetryDue         | – → Closed               |
-    | Closed              | Closing, Abandoned                  | – → Closed               |
+    | phase                             | event                               | effects → next phase            |
+    |-----------------------------------|-------------------------------------|---------------------------------|
+    | Idle                              | Restored                            | – → Idle                        |
+    | Idle                              | Restored                            | Commit → Committing             |
+    | Idle                              | CheckpointCompleted                 | – → Idle                        |
+    | Idle                              | CheckpointCompleted                 | Commit → Committing             |
+    | Committing, Waiting, Failed       | CheckpointCompleted                 | – → same                        |
+    | Committing                        | CommitAnswered                      | Commit → Committing             |
+    | Committing                        | CommitAnswered                      | – → Idle                        |
+    | Committing                        | CommitAnswered                      | Retry → Waiting                 |
+    | Committing                        | CommitAnswered                      | Fail → Failed                   |
+    | Committing                        | CommitAnswered                      | Discard?, Close, Fail? → Closed |
+    | Waiting                           | RetryDue                            | Commit → Committing             |
+    | Idle, Committing, Waiting, Failed | Prepared, Finished                  | – → same                        |
+    | Idle, Committing, Waiting, Failed | CheckpointAborted                   | – → same                        |
+    | Idle, Failed                      | Closing                             | Discard?, Close → Closed        |
+    | Committing, Waiting               | Closing                             | – → same                        |
+    | Idle, Committing, Waiting, Failed | Abandoned                           | Close → Closed                  |
+    | Closed                            | CheckpointCompleted, CommitAnswered | – → Closed                      |
+    | Closed                            | CheckpointAborted, RetryDue         | – → Closed                      |
+    | Closed                            | Closing, Abandoned                  | – → Closed                      |
     """
 
     __slots__ = (
@@ -294,6 +289,8 @@ class TwoPhaseCommit(Machine[Event, Effect]):
                 return [Close()]
             case _, CheckpointAborted():
                 return []
+            case Committing(closing=int()) | Waiting(closing=int()), Prepared() | Finished():
+                raise AssertionError(f"the writer is being closed and yet {event!r}")
             case _, Prepared(checkpoint_id, committables):
                 return self._cut(checkpoint_id, committables)
             case _, Finished():
@@ -351,6 +348,7 @@ class TwoPhaseCommit(Machine[Event, Effect]):
         return []
 
     def _completed(self, permit: CommitPermit, *, is_idle: bool) -> list[Effect]:
+        """Remember the permit; a later one covers an earlier one, and one that comes late changes nothing."""
         if self._permit is None or permit.checkpoint_id > self._permit.checkpoint_id:
             self._permit = permit
         return self._go_on(None) if is_idle else []
@@ -383,7 +381,7 @@ class TwoPhaseCommit(Machine[Event, Effect]):
             "it is still prepared, and the next start commits it"
         )
         if closing is not None:
-            return [Fail(checkpoint_id, sentence), *self._close(closing)]
+            return [*self._close(closing), Fail(checkpoint_id, sentence)]
         self.phase = Failed()
         return [Fail(checkpoint_id, sentence)]
 

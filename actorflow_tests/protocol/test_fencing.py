@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+from dataclasses import FrozenInstanceError, replace
 from typing import Any
 
 import pytest
@@ -595,19 +596,21 @@ def test_nobody_else_can_make_a_permit() -> None:
         CommitPermit(7, 1)
     with pytest.raises(TypeError, match="given by Fencing"):
         CommitPermit(7, 1, seal=object())
+    with pytest.raises(TypeError, match="given by Fencing"):
+        replace(the_permit(7, 1), checkpoint_id=8)
 
 
 def test_a_permit_does_not_change_and_does_not_travel() -> None:
     permit = the_permit(7, 2)
 
-    with pytest.raises(AttributeError, match="does not change"):
+    with pytest.raises(FrozenInstanceError):
         permit.generation = 3  # type: ignore[misc]  # the point
     with pytest.raises(TypeError, match="does not leave its process"):
         pickle.dumps(permit)
     assert copy.copy(permit) is copy.deepcopy(permit) is permit
     assert {permit} == {the_permit(7, 2)}
     assert permit != the_permit(7, 3)
-    assert "CommitPermit(checkpoint 7, generation 2)" == repr(permit)
+    assert "CommitPermit(checkpoint_id=7, generation=2)" == repr(permit)
 
 
 @pytest.mark.parametrize(
