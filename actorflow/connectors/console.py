@@ -31,7 +31,7 @@ class Console(Sink[Any]):
     parallelism = 1
 
     def __init__(self, format: Callable[[Any], str]) -> None:  # noqa: A002
-        self._format = format
+        self._format = self.function = format  # its annotations say which classes travel
 
     async def open(self, context: SinkContext) -> SinkWriter[Any]:
         """Open the writer of one subtask; says once that this sink is at-least-once."""

@@ -44,6 +44,7 @@ class FileSink(TransactionalSink[Any]):
         if not _SUFFIX.fullmatch(suffix):
             raise InvalidJob(f"files.write: suffix={suffix!r}; it must be like 'txt' or 'jsonl'")
         self.folder, self._format, self._suffix = folder, check_format(format), suffix
+        self.function = format if callable(format) else None  # its annotations say which classes travel
 
     def __repr__(self) -> str:
         return f"files.write({self.folder})"
@@ -179,6 +180,9 @@ class _FileWriter(TransactionalWriter[Any]):
     async def discard(self, committables: list[Any]) -> None:
         for pending, *_ in map(self._checked, committables):
             self._prepared.pop(pending, None)
+            for file in [file for file in self._unfinished if file.name == pending]:
+                self._unfinished.remove(file)
+                await file.let_go(remove=False)
             await self._disk.remove(f"{self._folder}/{PENDING}/{pending}")
 
     async def sweep(self, keep: list[Any]) -> int:

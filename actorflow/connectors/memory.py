@@ -124,7 +124,8 @@ class Collect(TransactionalSink[T], Generic[T]):
 
     def __init__(self, rows: list[T]) -> None:
         self.rows = rows
-        self._committed: dict[tuple[str, int, int, int], None] = {}
+        self._committed: dict[tuple[Any, ...], None] = {}
+        self.openings = 0
 
     async def open(self, context: SinkContext) -> TransactionalWriter[T]:
         """Open the writer of one subtask."""
@@ -145,7 +146,9 @@ class Collect(TransactionalSink[T], Generic[T]):
 class _CollectWriter(TransactionalWriter[T]):
     def __init__(self, sink: Collect[T], context: SinkContext) -> None:
         self._sink = sink
-        self._identity = (context.operator, context.subtask, context.generation)
+        # Without a home that lasts, generations begin again at one: two runs of one job are two openings.
+        sink.openings += 1
+        self._identity = (context.operator, context.subtask, context.generation, sink.openings)
         self._pending: list[T] = []
 
     async def write(self, records: list[T]) -> None:

@@ -36,31 +36,32 @@ def check_format(format: Format) -> Format:  # noqa: A002 - the word users look 
 class RowWriter:
     """Writes records of one operator down as lines."""
 
-    __slots__ = ("_line", "_operator", "_subtask")
+    __slots__ = ("_is_users", "_line", "_operator", "_subtask")
 
     def __init__(self, format: Format, operator: str, subtask: int) -> None:  # noqa: A002
         self._operator, self._subtask = operator, subtask
-        if format is None:
-            self._line: Callable[[Any], str] = _text_or_json
-        elif format == "text":
-            self._line = _text
-        elif format == "json":
-            self._line = _json
+        self._is_users = callable(format)
+        if callable(format):
+            self._line: Callable[[Any], str] = format
         else:
-            self._line = self._checked(format)
+            self._line = {None: _text_or_json, "text": _text, "json": _json}[format]
 
     def encode(self, records: list[Any]) -> bytes:
         """The lines of some records, each with its line break."""
+        lines = self._lines(records)
         try:
-            lines = [*map(self._line, records), ""]
-            data = "\n".join(lines).encode()
+            data = "\n".join([*lines, ""]).encode()
         except UnicodeEncodeError as error:
             raise InvalidValue(
                 f"operator {self._operator!r}: a line holds half a character ({error.reason}); such text can't be"
                 " written"
             ) from error
-        except InvalidValue as error:
-            raise InvalidValue(f"operator {self._operator!r}: {error}") from error.__cause__
+        except TypeError as error:
+            wrong = next(line for line in lines if not isinstance(line, str))
+            raise InvalidValue(
+                f"operator {self._operator!r}: format returned {type(wrong).__qualname__} for a record; it must"
+                " return a str"
+            ) from error
         if data.count(b"\n") != len(records) or b"\r\n" in data:
             index = next(i for i, line in enumerate(lines) if "\n" in line or line.endswith("\r"))
             raise InvalidValue(
@@ -69,19 +70,17 @@ class RowWriter:
             )
         return data
 
-    def _checked(self, format: Callable[[Any], Any]) -> Callable[[Any], str]:  # noqa: A002
-        def line(record: Any) -> str:
-            try:
-                text = format(record)
-            except Exception as error:
+    def _lines(self, records: list[Any]) -> list[str]:
+        try:
+            return list(map(self._line, records))
+        except Exception as error:
+            if self._is_users:
                 raise OperatorFailed(
                     self._operator, self._subtask, cause=f"format raised {type(error).__name__}: {error}"
                 ) from error
-            if not isinstance(text, str):
-                raise InvalidValue(f"format returned {type(text).__qualname__} for a record; it must return a str")
-            return text
-
-        return line
+            if isinstance(error, InvalidValue):
+                raise InvalidValue(f"operator {self._operator!r}: {error}") from error.__cause__
+            raise
 
 
 def _text(record: Any) -> str:

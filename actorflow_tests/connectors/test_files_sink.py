@@ -512,6 +512,20 @@ def test_a_rest_that_was_cancelled_while_writing_leaves_nobody_guessing() -> Non
     play(story)
 
 
+def test_what_is_discarded_before_it_was_durable_is_not_finished_any_more() -> None:
+    async def story(disk: MemoryDisk) -> None:
+        writer, gates = await slow_writer(disk)
+        await writer.write(["a"])
+        abandoned = writer.prepare(1)
+        await writer.discard(abandoned.committables)
+        assert writer.prepare(2).rest is None
+        for gate in gates.values():
+            gate.set()
+        assert disk.names("/out/.pending") == []
+
+    play(story)
+
+
 def test_r114_a_batch_that_is_refused_leaves_the_cut_before_it_whole() -> None:
     async def story(disk: MemoryDisk) -> None:
         writer = await open_writer(disk)

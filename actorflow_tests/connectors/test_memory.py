@@ -7,7 +7,8 @@ import pytest
 
 from actorflow.connectors import memory
 from actorflow.errors import InvalidJob, RestoreFailed
-from actorflow_tests.connectors.support import drain, world_of
+from actorflow.simulation.contracts_connectors import Permit
+from actorflow_tests.connectors.support import drain, sink_context, world_of
 
 
 def everything(source: memory.MemorySource[Any]) -> list[list[Any]]:
@@ -40,6 +41,20 @@ def test_settings_that_mean_nothing_are_refused(settings: dict[str, int]) -> Non
 def test_r015_a_position_that_the_list_does_not_have_is_an_error() -> None:
     with pytest.raises(RestoreFailed, match="record 50 of split 0, which has 10"):
         asyncio.run(drain(memory.source(range(10)), world_of(), "0", 50))
+
+
+def test_two_runs_of_one_job_in_memory_are_two_runs() -> None:
+    async def story() -> None:
+        sink = memory.collect()
+        for _ in range(2):
+            writer = await sink.open(sink_context(world_of()))
+            await writer.write([1, 2])
+            committables = writer.prepare(1).committables
+            for _ in range(2):
+                await writer.commit(committables, Permit(1, 1))
+        assert sink.rows == [1, 2, 1, 2]
+
+    asyncio.run(story())
 
 
 def test_the_list_itself_may_be_given() -> None:
