@@ -7,6 +7,7 @@ a task hashes by its number is what makes sets of tasks walk in the same order i
 from __future__ import annotations
 
 import asyncio
+import inspect
 from collections.abc import Callable, Coroutine
 from contextvars import Context, ContextVar, copy_context
 from typing import Any
@@ -42,6 +43,11 @@ class SimulatedTask(asyncio.Task[Any]):
 
     def __hash__(self) -> int:
         return self.number
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether it took its first step."""
+        return inspect.getcoroutinestate(self.get_coro()) != inspect.CORO_CREATED  # type: ignore[arg-type]
 
 
 class WorkFuture(asyncio.Future[Any]):

@@ -172,6 +172,7 @@ class Universe:
 
     async def _live(self, process: Process, function: Callable[..., Awaitable[Any]], args: tuple[Any, ...]) -> None:
         try:
+            process.check()
             value = await function(process.world, *args)
         except (KeyboardInterrupt, SystemExit):
             raise
@@ -197,7 +198,8 @@ class Universe:
         """Sever first; then whatever is left of it unwinds, and has no effect."""
         self._sever(process, outcome)
         for task in self.loop.tasks_of(process):
-            task.cancel()
+            if task.has_begun:
+                task.cancel()
         process.undertaker = self.loop.create_task(
             self._unwind(process), name=f"{process.identity} unwinds", context=self.context
         )
@@ -212,12 +214,17 @@ class Universe:
 
     async def _unwind(self, process: Process) -> None:
         rounds = 0
+        # What was handed to a task that is cancelled before its first step would never be awaited, and say so.
+        young = [task for task in self.loop.tasks_of(process) if not task.has_begun]
         while (tasks := self.loop.tasks_of(process)) and rounds < _UNWINDING_ROUNDS:
             for _ in range(_CANCEL_EVERY):
                 if all(task.done() for task in tasks):
                     break
                 rounds += 1
                 await asyncio.sleep(0)
+                for task in [task for task in young if task.has_begun]:
+                    young.remove(task)
+                    task.cancel()
             else:
                 for task in tasks:
                     task.cancel()

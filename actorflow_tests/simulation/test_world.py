@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 
 import anyio
 import pytest
@@ -470,3 +471,44 @@ def test_a_storm_is_a_function_of_its_seed() -> None:
     digests = [storm(seed) for seed in range(10)]
     assert digests == [storm(seed) for seed in range(10)]
     assert len(set(digests)) == 10
+
+
+def test_a_process_killed_before_its_first_step_does_nothing() -> None:
+    async def main() -> None:
+        universe = Universe(0)
+        reached: list[str] = []
+
+        async def body(world: World) -> None:
+            reached.append("began")
+
+        process = await universe.start("p", body)
+        process.kill()
+        assert (await process.wait()).ending is Ending.KILLED
+        assert reached == []
+
+    run(main)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_death_right_after_a_child_was_started_warns_of_nothing(seed: int) -> None:
+    """A coroutine that is never awaited would warn, and warnings are errors here."""
+
+    async def main() -> None:
+        universe = Universe(seed, weather=[Kill(After("CheckpointAcknowledged"))])
+
+        async def child(world: World) -> None:
+            await world.clock.sleep(1)
+
+        async def body(world: World) -> None:
+            async with anyio.create_task_group() as group:
+                await world.clock.sleep(1)
+                group.start_soon(child, world)
+                waiting = asyncio.create_task(child(world))
+                world.observer.announce(acknowledged(1))
+                await waiting
+
+        process = await universe.start("p", body)
+        assert (await process.wait()).ending is Ending.KILLED
+
+    run(main, seed=seed)
+    gc.collect()
