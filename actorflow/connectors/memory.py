@@ -102,7 +102,7 @@ class Append(Sink[T]):
 
     async def open(self, context: SinkContext) -> SinkWriter[T]:
         """Open the writer of one subtask."""
-        return _AppendWriter(self.rows)
+        return _AppendWriter(self.rows, context)
 
     async def visible(self, world: World) -> list[Any]:
         """Return what was written."""
@@ -110,10 +110,11 @@ class Append(Sink[T]):
 
 
 class _AppendWriter(SinkWriter[T]):
-    def __init__(self, rows: list[T]) -> None:
-        self._rows = rows
+    def __init__(self, rows: list[T], context: SinkContext) -> None:
+        self._rows, self._clock = rows, context.world.clock
 
     async def write(self, records: list[T]) -> None:
+        self._clock.now_ms()  # raises in a simulated process that has died: it has no effect any more
         self._rows.extend(records)
 
 
@@ -149,6 +150,7 @@ class _CollectWriter(TransactionalWriter[T]):
         # Without a home that lasts, generations begin again at one: two runs of one job are two openings.
         sink.openings += 1
         self._identity = (context.operator, context.subtask, context.generation, sink.openings)
+        self._clock = context.world.clock
         self._pending: list[T] = []
 
     async def write(self, records: list[T]) -> None:
@@ -159,6 +161,7 @@ class _CollectWriter(TransactionalWriter[T]):
         return Prepared([[[*self._identity, checkpoint_id], rows]] if rows else [])
 
     async def commit(self, committables: list[Any], permit: CommitPermit) -> None:
+        self._clock.now_ms()  # raises in a simulated process that has died: it has no effect any more
         for committable in committables:
             self._sink.commit(committable)
 

@@ -5,9 +5,12 @@ from typing import Any
 
 import pytest
 
+from actorflow.abc.connectors import TransactionalWriter
 from actorflow.connectors import memory
 from actorflow.errors import InvalidJob, RestoreFailed
+from actorflow.simulation import Severed, run
 from actorflow.simulation.contracts_connectors import Permit
+from actorflow.simulation.world import Universe
 from actorflow_tests.connectors.support import drain, sink_context, world_of
 
 
@@ -55,6 +58,25 @@ def test_two_runs_of_one_job_in_memory_are_two_runs() -> None:
         assert sink.rows == [1, 2, 1, 2]
 
     asyncio.run(story())
+
+
+def test_a_simulated_process_that_died_has_no_effect_any_more() -> None:
+    async def story() -> None:
+        universe = Universe()
+        collect, append = memory.collect(), memory.append()
+        for sink in (collect, append):
+            process = universe.process("p")
+            writer: Any = await sink.open(sink_context(process.world))
+            process.kill()
+            with pytest.raises(Severed):
+                if isinstance(writer, TransactionalWriter):
+                    await writer.write([1])
+                    await writer.commit(writer.prepare(1).committables, Permit(1, 1))
+                else:
+                    await writer.write([1])
+            assert sink.rows == []
+
+    run(story)
 
 
 def test_the_list_itself_may_be_given() -> None:
