@@ -121,7 +121,9 @@ class Sky:
 
     def fault(self, action: Action, process: str) -> FailObjects | FailDisk | None:
         """Return the fault that this operation meets, if any, and count it."""
-        kind = FailDisk if action.seam == "disk" else FailObjects
+        kind = _FAULTS.get(action.seam)
+        if kind is None:
+            return None
         for charge in self._charges:
             fault = charge.fault
             if isinstance(fault, kind) and _fits(fault.operation, fault.pattern, fault.process, action, process):
@@ -130,6 +132,9 @@ class Sky:
                     self._charges.remove(charge)
                 return fault
         return None
+
+
+_FAULTS = {"disk": FailDisk, "objects": FailObjects}
 
 
 def at_moment(weather: Sequence[Weather], moment: Moment) -> list[Weather]:

@@ -69,7 +69,15 @@ class LocalDisk(Disk):
 
     async def link(self, source: str, target: str) -> None:
         with _naming(source, f"linking to {target}"):
-            await _aiofiles_os().link(source, target)
+            try:
+                await _aiofiles_os().link(source, target)
+            except OSError as error:
+                if error.errno not in {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP}:
+                    raise
+                raise StorageFailed(
+                    f"{target}: its file system makes no hard links, and without them two processes could both publish "
+                    "this name; choose a folder on another file system"
+                ) from error
 
     async def remove(self, path: str) -> None:
         with _naming(path, "removing"):

@@ -98,6 +98,22 @@ def test_an_answer_can_be_lost_though_the_object_is_there(location: str) -> None
     run(main)
 
 
+def test_weather_finds_operations_and_not_what_they_are_made_of() -> None:
+    """A request that is on its way when a fault begins is not what the fault is about."""
+
+    async def main(seed: int) -> None:
+        universe = Universe(seed, weather=[LoseAnswer(At(1), "*", count=2)])
+        store = universe.world("p").objects.open("s3://bucket")
+        first = asyncio.create_task(store.put_if_absent("first", b"1"))
+        await asyncio.sleep(0.002)
+        answers = await asyncio.gather(*(store.put(str(n), b"2") for n in range(4)), return_exceptions=True)
+        assert await first
+        assert sum(isinstance(answer, StorageFailed) for answer in answers) == 2
+
+    for seed in range(5):
+        run(main, seed, seed=seed)
+
+
 def test_a_slow_store_takes_its_time() -> None:
     async def main() -> None:
         universe = Universe(1, weather=[SlowObjects(At(0), "get", by_ms=5_000)])
