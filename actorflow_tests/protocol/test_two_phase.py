@@ -387,5 +387,5 @@ def test_the_walk_finds_a_sink_that_forgets_what_a_failed_checkpoint_prepared() 
     world = Sinks(Edges())
     world.sink = Forgetful()
 
-    with pytest.raises(AssertionError, match="can never be committed|INV-12"):
+    with pytest.raises(AssertionError, match=r"can never be committed|INV-12"):
         explore(world, depth=6)
