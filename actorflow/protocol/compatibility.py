@@ -124,7 +124,8 @@ def _groups_that_differ(shape: OperatorShape, snapshot: OperatorSnapshot) -> Ite
     elif shape.parallelism > snapshot.max_parallelism:
         yield (
             f"operator {shape.name!r}: its state is filed under {snapshot.max_parallelism} key groups "
-            f"(max_parallelism), so {snapshot.max_parallelism} subtasks are the most, and parallelism is {shape.parallelism}; lower it"
+            f"(max_parallelism), so {snapshot.max_parallelism} subtasks are the most, "
+            f"and parallelism is {shape.parallelism}; lower it"
         )
 
 
