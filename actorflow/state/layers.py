@@ -131,13 +131,13 @@ class Layer:
         part = next((part for part in self._parts if part.entries), None)
         if part is None:
             return
-        entries, target = part.entries, lower._spanning(part, everywhere=self.places == 1)
+        entries, target = part.entries, lower._spanning(part)
         if self.has_marks and not keep_marks:
             target = None
         lower.has_marks |= self.has_marks and keep_marks
         if target is not None and len(entries) <= count * _WHOLE:
             target.update(entries)
-            self._renew(part)
+            entries.clear()
             return
         taken = [entries.popitem() for _ in range(min(count, len(entries)))]
         if target is not None:
@@ -145,14 +145,14 @@ class Layer:
         else:
             lower._set(taken, keep_marks=keep_marks)
         if not entries:
-            self._renew(part)
+            entries.clear()  # an emptied dict keeps its room, a cleared one does not
 
-    def _spanning(self, other: _Part, *, everywhere: bool) -> dict[Any, Any] | None:
+    def _spanning(self, other: _Part) -> dict[Any, Any] | None:
         """Return the one dict that holds whatever belongs into a part of another layer, if it is one."""
         if self.places == 1:
             return self.dicts[0]
         first = self.dicts[other.start]
-        return first if not everywhere and first is self.dicts[other.end - 1] else None
+        return first if first is self.dicts[other.end - 1] else None
 
     def _set(self, pairs: list[tuple[Any, Any]], *, keep_marks: bool) -> None:
         dicts, places = self.dicts, self.places
@@ -161,9 +161,3 @@ class Layer:
                 dicts[place_of(token) % places][token] = value
             else:
                 dicts[place_of(token) % places].pop(token, None)
-
-    def _renew(self, part: _Part) -> None:
-        """An emptied dict keeps its room; a new one has none."""
-        part.entries = {}
-        start, end = (0, 1) if self.places == 1 else (part.start, part.end)
-        self.dicts[start:end] = [part.entries] * (end - start)

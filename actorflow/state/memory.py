@@ -18,7 +18,7 @@ from actorflow.errors import IncompatibleState
 from actorflow.model.codec import Codec
 from actorflow.model.key_groups import OwnedKeys
 from actorflow.state.blocks import Block, encode_block, read_blocks
-from actorflow.state.tables import PLAIN_UP_TO, SPLIT_ABOVE, MemoryTable, Pin
+from actorflow.state.tables import MemoryTable, Pin, Sizes
 
 __all__ = ("MemoryBackend", "MemorySnapshot")
 
@@ -67,11 +67,10 @@ class MemorySnapshot(StateSnapshot):
 
 
 class MemoryBackend(StateBackend):
-    """The tables of one actor."""
+    """The tables of one actor; ``sizes`` is for tests, which want to see at ten entries what else comes at many."""
 
-    def __init__(self, codec: Codec, *, plain_up_to: int = PLAIN_UP_TO, split_above: int = SPLIT_ABOVE) -> None:
-        self._codec = codec
-        self._plain_up_to, self._split_above = plain_up_to, split_above
+    def __init__(self, codec: Codec, *, sizes: Sizes | None = None) -> None:
+        self._codec, self._sizes = codec, sizes or Sizes()
         self._tables: dict[tuple[str, str], MemoryTable] = {}
 
     def table(self, operator: str, state: str, kind: str) -> KeyedTable:
@@ -81,7 +80,7 @@ class MemoryBackend(StateBackend):
         table = self._tables.get((operator, state))
         if table is None:
             where = f"operator {operator!r}, state {state!r}"
-            table = MemoryTable(self._codec, where, kind, plain_up_to=self._plain_up_to, split_above=self._split_above)
+            table = MemoryTable(self._codec, where, kind, self._sizes)
             self._tables[operator, state] = table
         elif table.kind != kind:
             before = "restored" if now == "declared" else "declared"

@@ -16,6 +16,7 @@ A table that grows past what one dict should hold gets an empty, divided layer *
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import compress, islice
 from typing import Any, Final
 
@@ -24,18 +25,26 @@ from actorflow.errors import CorruptObject, InvalidValue
 from actorflow.model.codec import Codec
 from actorflow.state.layers import ABSENT, Layer, place_of
 
-__all__ = ("PLAIN_UP_TO", "SPLIT_ABOVE", "MemoryTable", "Pin")
-
-PLAIN_UP_TO: Final = 87_000
-"""How many entries one dict may hold that is the whole table; its next resize would take several milliseconds."""
-
-SPLIT_ABOVE: Final = 8_192
-"""How many entries a part of a divided layer may hold before it is cut in two, which takes 1 to 2 ms."""
+__all__ = ("MemoryTable", "Pin", "Sizes")
 
 _PARTS: Final = 16  # of a new layer that is divided from the start
-_FOLDED_AT_ONCE: Final = 1_000
-_FOLDED_BY_THE_WAY: Final = 128
+_SCANNED_AT_ONCE: Final = 1_000
 _FIXED: Final = frozenset({type(MISSING), type(None), bool, int, float, complex, str, bytes})  # can't change in place
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sizes:
+    """How large things may become before upkeep sets in, in entries.
+
+    The dict that is a whole table is divided above ``plain_up_to``, because its next resize would take several
+    milliseconds.  A part of a divided layer is cut in two above ``split_above``, which takes 1 to 2 ms.  A step of
+    folding moves about ``folded_at_once``, and ``folded_by_the_way`` where it comes between batches.
+    """
+
+    plain_up_to: int = 87_000
+    split_above: int = 8_192
+    folded_at_once: int = 1_000
+    folded_by_the_way: int = 128
 
 
 class Pin:
@@ -81,14 +90,11 @@ class Pin:
 class MemoryTable(KeyedTable):
     """The values of one declared state, in memory.  ``where`` names operator and state, for errors."""
 
-    __slots__ = ("_codec", "_frozen", "_layers", "_pins", "_plain_up_to", "_split_above", "kind", "plain", "where")
+    __slots__ = ("_codec", "_frozen", "_layers", "_pins", "_sizes", "kind", "plain", "where")
 
-    def __init__(
-        self, codec: Codec, where: str, kind: str, *, plain_up_to: int = PLAIN_UP_TO, split_above: int = SPLIT_ABOVE
-    ) -> None:
-        self._codec, self.where, self.kind = codec, where, kind
-        self._plain_up_to, self._split_above = plain_up_to, split_above
-        self._layers = [Layer(split_above)]
+    def __init__(self, codec: Codec, where: str, kind: str, sizes: Sizes) -> None:
+        self._codec, self.where, self.kind, self._sizes = codec, where, kind, sizes
+        self._layers = [Layer(sizes.split_above)]
         self._frozen = 0
         self._pins: list[int] = []  # of each live pin, how many layers it holds
         self.plain: dict[Any, Any] | None = None
@@ -169,7 +175,7 @@ class MemoryTable(KeyedTable):
         """Iterate over what is there at the first step; what is written meanwhile does not show."""
         pin = self.pin()
         try:
-            for tokens, values in pin.columns(_FOLDED_AT_ONCE):
+            for tokens, values in pin.columns(_SCANNED_AT_ONCE):
                 yield from zip(tokens, values, strict=True)
         finally:
             pin.release()
@@ -204,16 +210,16 @@ class MemoryTable(KeyedTable):
 
     def settle(self) -> None:
         plain = self.plain
-        if plain is None or len(plain) > self._plain_up_to:
+        if plain is None or len(plain) > self._sizes.plain_up_to:
             self._grow()
             if len(self._layers) - 1 > self._frozen:
-                self._fold(_FOLDED_BY_THE_WAY)
+                self._fold(self._sizes.folded_by_the_way)
 
     def fold(self) -> Iterator[None]:
         """Fold what is not frozen into one layer, in steps."""
         self._grow()
         while len(self._layers) - 1 > self._frozen:
-            self._fold(_FOLDED_AT_ONCE)
+            self._fold(self._sizes.folded_at_once)
             self._grow()
             yield
 
@@ -221,8 +227,8 @@ class MemoryTable(KeyedTable):
         lowest = self._layers[self._frozen]
         if self._frozen or lowest.places > 1:
             lowest.grow()
-        elif len(lowest) > self._plain_up_to:
-            self._layers.insert(0, Layer.divided(_PARTS, self._split_above))
+        elif len(lowest) > self._sizes.plain_up_to:
+            self._layers.insert(0, Layer.divided(_PARTS, self._sizes.split_above))
             self._arrange()
 
     def _fold(self, count: int) -> None:
