@@ -77,6 +77,5 @@ def _result(report: Report) -> dict[str, object]:
         "faults": dict(sorted(report.faults.items())),
         "kills_at": dict(sorted(report.kills_at.items())),
         "failures": len(report.failures),
-        "failed_seeds": [seed for seed, _ in report.failures],
         "digest": report.digest,
     }

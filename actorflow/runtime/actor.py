@@ -338,7 +338,7 @@ class Actor:
                 await self._carry_out(self.alignment.on(align.CancelArrived(channel.id, checkpoint_id)))
             case EndOfInput():
                 self.open_inputs -= 1
-                if self.open_inputs == 0:
+                if self.open_inputs == 0 and not self._input_ended:
                     await self._end_of_input()
             case _:  # pragma: no cover
                 raise AssertionError(f"{self.id} got {element!r} from {channel.id}")
@@ -384,10 +384,9 @@ class Actor:
         if self.lane is not None:
             lists.append((self.operators[0], IN_FLIGHT, self.lane.redistribution, self.lane.inputs()))
         if self.committer is not None:
-            pending, rest = self.committer.prepare(checkpoint_id)
+            pending = self.committer.prepare(checkpoint_id)
             lists.append((self.operators[-1], COMMITTABLES, Redistribution.SPLIT, pending))
-            if rest is not None:
-                instant.rests.append(rest)
+            instant.rested = self.committer.rested
         self.world.observer.announce(
             journal.SnapshotTaken(
                 checkpoint=checkpoint_id, actor=str(self.id), instant_us=self.world.clock.now_us() - started

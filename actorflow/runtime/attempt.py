@@ -306,6 +306,7 @@ class Attempt:
                     exactly_once=self._settings.checkpoints.guarantee is Guarantee.EXACTLY_ONCE,
                     permit=self._begin.permit,
                     restored_checkpoint=self._begin.restored_checkpoint,
+                    spawn=self.spawn,
                 )
         for name, assigner in self._assigners.items():
             self._phase = f"source {name} in discover"

@@ -40,6 +40,9 @@ from actorflow.runtime.source_reader import Spawn
 
 __all__ = ("Checkpointing",)
 
+FINAL_AGAIN_MS = 500
+"""How long a final checkpoint that failed, and was tolerated, waits before it is tried again."""
+
 
 class _Pending:
     """What is known of a checkpoint under way, beside what its machine knows."""
@@ -196,7 +199,8 @@ class Checkpointing:
                             at_ms - self._now(), lambda: self._admit(admission.TimerFired(self._now()))
                         )
                 case admission.Reject(request_id, kind, reason):
-                    self._announce(journal.CheckpointRejected(kind=kind.value, reason=reason.name))
+                    if reason is not AbortReason.ALREADY_IN_PROGRESS:  # one that waits stands for all that follow
+                        self._announce(journal.CheckpointRejected(kind=kind.value, reason=reason.name))
                     self._settle(request_id, CheckpointAborted(reason))
                 case admission.Trigger(request_id, kind):
                     self._trigger(request_id, kind)
@@ -366,7 +370,7 @@ class Checkpointing:
         self._admit(admission.CheckpointEnded(False, self._now(), kind))
         if kind is CheckpointKind.FINAL and not self._stopped:
             self._final_requested = False
-            self._request_final_when_ended()
+            self._later(FINAL_AGAIN_MS, self._request_final_when_ended)
 
     # ── files ────────────────────────────────────────────────────────────────────────────────
 
@@ -402,10 +406,6 @@ class Checkpointing:
         pending = self._pending.get(checkpoint_id)
         if pending is None:
             instant.keyed.release()
-            for rest in instant.rests:
-                close = getattr(rest, "close", None)
-                if close is not None:
-                    close()
             return
         scope = anyio.CancelScope()
         pending.scopes[actor.id] = scope

@@ -1,6 +1,9 @@
 """Drives ``protocol.two_phase`` for one sink writer: prepares at barriers, commits with a permit, retries.
 
-All of it happens in the actor's own turn, so no two methods of a writer ever run at the same time.
+All of it happens in the actor's own turn, so no two methods of a writer ever run at the same time.  Only what is left to do
+after a cut (syncing, closing) runs beside: as a child of the attempt, to its end, also when its checkpoint is aborted,
+because the committables stay and the next snapshot holds them (R001).  A snapshot counts when all of it is done; when it fails,
+the attempt fails, and what was written is written again.
 """
 
 from __future__ import annotations
@@ -8,13 +11,16 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import Any
 
+import anyio
+
 from actorflow.abc.connectors import TransactionalWriter
 from actorflow.abc.world import World
-from actorflow.errors import StorageFailed
+from actorflow.errors import ActorflowError, OperatorFailed, StorageFailed
 from actorflow.model import journal
 from actorflow.model.ids import ActorId
 from actorflow.protocol import two_phase
 from actorflow.protocol.fencing import CommitPermit
+from actorflow.runtime.source_reader import Spawn
 
 __all__ = ("Committer",)
 
@@ -22,10 +28,14 @@ __all__ = ("Committer",)
 class Committer:
     """The prepared output of one writer."""
 
-    def __init__(self, *, operator: str, actor: ActorId, world: World, writer: TransactionalWriter[Any]) -> None:
+    def __init__(
+        self, *, operator: str, actor: ActorId, world: World, writer: TransactionalWriter[Any], spawn: Spawn
+    ) -> None:
         self._operator, self._actor, self._world, self._writer = operator, actor, world, writer
         self._machine = two_phase.TwoPhaseCommit()
         self._permits: list[CommitPermit] = []
+        self._spawn = spawn
+        self._resting: list[anyio.Event] = []
 
     async def restore(self, elements: list[Any], permit: CommitPermit | None) -> None:
         """Commit what the restored checkpoint left: ``[checkpoint, committable]`` each."""
@@ -35,8 +45,8 @@ class Committer:
         pending = tuple(two_phase.Pending(number, tuple(items)) for number, items in sorted(left.items()))
         await self._feed(two_phase.Restored(pending, permit))
 
-    def prepare(self, checkpoint_id: int) -> tuple[list[Any], Awaitable[None] | None]:
-        """Cut at a barrier; return all that is not known to be committed, and what is to be awaited before it counts."""
+    def prepare(self, checkpoint_id: int) -> list[Any]:
+        """Cut at a barrier; return all that is not known to be committed.  It counts when ``rested`` returns."""
         prepared = self._writer.prepare(checkpoint_id)
         effects = self._machine.on(two_phase.Prepared(checkpoint_id, tuple(prepared.committables)))
         assert not effects, "a cut commits nothing"
@@ -48,12 +58,33 @@ class Committer:
                 committables=len(prepared.committables),
             )
         )
-        elements = [
+        if prepared.rest is not None:
+            done = anyio.Event()
+            self._resting.append(done)
+            self._spawn(self._rest, prepared.rest, done, name=f"{self._actor} prepares {checkpoint_id}")
+        return [
             [pending.checkpoint_id, committable]
             for pending in self._machine.pending
             for committable in pending.committables
         ]
-        return elements, prepared.rest
+
+    async def rested(self) -> None:
+        """Return when everything that was cut so far is durable."""
+        for done in tuple(self._resting):
+            await done.wait()
+
+    async def _rest(self, rest: Awaitable[None], done: anyio.Event) -> None:
+        try:
+            await rest
+        except ActorflowError as error:
+            error.add_note(f"operator {self._operator!r}, subtask {self._actor.subtask}: what it prepared is not durable")
+            raise
+        except Exception as error:
+            raise OperatorFailed(
+                self._operator, self._actor.subtask, cause=f"preparing raised {type(error).__name__}: {error}"
+            ) from error
+        self._resting.remove(done)
+        done.set()
 
     def permit(self, permit: CommitPermit) -> None:
         """Note that a checkpoint may be committed, as soon as it is this actor's turn."""

@@ -37,6 +37,9 @@ FIRST_WAIT_MS = 50
 
 ABORTED = "aborted checkpoint"
 
+NOBODY_KNOWS = 1 << 62
+"""Stands for the newest published checkpoint where that can't be told: nothing is discarded then."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Begin:
@@ -345,7 +348,7 @@ class Ownership:
     def published(self) -> int:
         """The newest checkpoint whose manifest may be in storage: nothing up to it is discarded."""
         published = self._machine.published
-        return 0 if published is None else published
+        return NOBODY_KNOWS if published is None else published
 
     # ── checkpoints ──────────────────────────────────────────────────────────────────────────
 
@@ -422,6 +425,13 @@ class Ownership:
         """Remove what older generations left and this line does not name; runs beside the attempt."""
         while self._sweeps:
             await self._sweep(self._sweeps.pop(0))
+        try:
+            count = await self._store.sweep(self.home.prefix)
+        except StorageFailed as error:
+            self._announce(journal.StorageFailed(operation="sweep", name=self.home.prefix, cause=type(error).__name__))
+        else:
+            if count:
+                self._announce(journal.OrphanRemoved(where="temporaries", name=f"{count} of {self.home.prefix}"))
 
     async def _sweep(self, sweep: fencing.Sweep) -> None:
         home = self.home

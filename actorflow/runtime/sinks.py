@@ -12,6 +12,7 @@ from actorflow.model import journal
 from actorflow.protocol.fencing import CommitPermit
 from actorflow.runtime.actor import Actor
 from actorflow.runtime.committer import Committer
+from actorflow.runtime.source_reader import Spawn
 
 __all__ = ("open_sink", "sweep_sink")
 
@@ -25,6 +26,7 @@ async def open_sink(
     exactly_once: bool,
     permit: CommitPermit | None,
     restored_checkpoint: int | None,
+    spawn: Spawn,
 ) -> None:
     """Open the writer of an actor and commit what its snapshot left."""
     assert actor.sink is not None
@@ -49,7 +51,9 @@ async def open_sink(
             operator, actor.id.subtask, cause=f"its sink could not be opened: {type(error).__name__}: {error}"
         ) from error
     if isinstance(actor.writer, TransactionalWriter):
-        actor.committer = Committer(operator=operator, actor=actor.id, world=actor.world, writer=actor.writer)
+        actor.committer = Committer(
+            operator=operator, actor=actor.id, world=actor.world, writer=actor.writer, spawn=spawn
+        )
         await actor.committer.restore(actor.restored_committables, permit)
 
 

@@ -8,8 +8,8 @@ coroutine: it encodes in slices under a duty share, uploads, and acknowledges.  
 from __future__ import annotations
 
 import zlib
-from collections.abc import AsyncIterator, Awaitable
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
 from typing import Any
 
 from actorflow.abc.objects import ObjectStore
@@ -33,7 +33,7 @@ class Instant:
     finished: bool
     keyed: StateSnapshot
     lists: list[tuple[str, str, Redistribution, list[Any]]]
-    rests: list[Awaitable[None]] = field(default_factory=list)
+    rested: Callable[[], Awaitable[None]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +66,8 @@ async def write_behind(
     inline_below: int,
 ) -> ActorSnapshot:
     """Encode and upload; returns when every byte is durable."""
-    for rest in instant.rests:
-        await rest
+    if instant.rested is not None:
+        await instant.rested()
     checkpoint_id = instant.barrier.checkpoint_id
     writer = _Sections(instant, codec, clock)
     stream = writer.stream()

@@ -102,7 +102,7 @@ class Supervisor:
 
     async def _live(self) -> None:
         while True:
-            self.life.go(JobStatus.CLAIMING)
+            self._enter(JobStatus.CLAIMING)
             self._waiting_for = f"the claim of {self._ownership.identity}"
             try:
                 begin = await self._ownership.take()
@@ -115,7 +115,7 @@ class Supervisor:
 
     async def _try(self, begin: Begin) -> Outcome:
         self._number += 1
-        self.life.go(JobStatus.RESTORING)
+        self._enter(JobStatus.RESTORING)
         self._restored = begin.restored_checkpoint
         self._announce(
             journal.JobStarted(
@@ -148,12 +148,18 @@ class Supervisor:
             self._attempt = None
 
     def _on_running(self) -> None:
-        self.life.go(JobStatus.RUNNING)
+        self._enter(JobStatus.RUNNING)
         self.has_run = True
         self._announce(journal.JobRunning(job=self.plan.job, attempt=self._number))
         self.started.set()
 
+    def _enter(self, status: JobStatus) -> None:
+        """Take a step, unless a cancellation that is on its way came first."""
+        if not self._cancelled:
+            self.life.go(status)
+
     def _go(self, status: JobStatus) -> None:
+        """Take a step if it is one."""
         if status is not self.life.status and self.life.may_go(status):
             self.life.go(status)
 
@@ -178,7 +184,7 @@ class Supervisor:
             raise error
         assert isinstance(self._decision, RestartAfter)
         delay_ms = self._decision.delay_ms
-        self.life.go(JobStatus.RESTARTING)
+        self._enter(JobStatus.RESTARTING)
         self._restarts += 1
         self._waiting_for = f"restart in {delay_ms / 1_000:g} s, after {_short(cause)}"
         self._announce(

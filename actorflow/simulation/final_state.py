@@ -8,6 +8,7 @@ from actorflow.model.handles import Handle, InlineHandle
 from actorflow.model.key_groups import bytes_of_token
 from actorflow.model.manifest_codec import decode_manifest
 from actorflow.model.paths import Home
+from actorflow.simulation.digest import canonical
 from actorflow.simulation.world import Universe
 from actorflow.state.blocks import read_blocks
 
@@ -39,7 +40,7 @@ def final_state(
                     for token, value in zip(block.tokens, block.values, strict=True):
                         key = (operator.operator, block.state, bytes_of_token(token))
                         assert key not in state, f"{key} is held by two subtasks"
-                        state[key] = codec.encode(value)
+                        state[key] = canonical(value)
     return state
 
 

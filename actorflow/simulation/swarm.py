@@ -119,7 +119,7 @@ def draw(seed: int, operators: tuple[str, ...] = ()) -> Draw:
         per_channel=1 + chance.below("per_channel", 8),
         floating=chance.below("floating", 5),
         records=(1, 8, 64, 256, 1_024)[chance.below("records", 5)] if seed % 7 == 0 else 32 << chance.below("size", 4),
-        every_ms=(20, 40, 80, 160)[chance.below("every", 4)],
+        every_ms=(10, 20, 40)[chance.below("every", 3)],
         inline_below=0 if step == "upload" or chance.uniform("inline") < 0.5 else 20 * 1024,
         retained=1 + chance.below("retained", 3),
         storage="s3://home" if chance.uniform("storage") < 0.6 else "/var/home",
@@ -137,9 +137,7 @@ def draw(seed: int, operators: tuple[str, ...] = ()) -> Draw:
             second.append(Kill(STEPS[again](1), PROCESS, again))
     if chance.uniform("more") < 0.4:
         weather += _more(chance, operators)
-    return Draw(
-        knobs=knobs, weather=tuple(weather), second=tuple(second), batch_us=500 + chance.below("batch", 4_000)
-    )
+    return Draw(knobs=knobs, weather=tuple(weather), second=tuple(second), batch_us=500 + chance.below("batch", 4_000))
 
 
 def _most(step: str) -> int:
