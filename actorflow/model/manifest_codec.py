@@ -16,7 +16,7 @@ from typing import Any, Final, TypeVar
 
 import cbor2
 
-from actorflow.errors import CorruptObject
+from actorflow.errors import CorruptObject, IncompatibleState
 from actorflow.model.envelope import seal, unseal
 from actorflow.model.handles import Handle, InlineHandle, ObjectHandle, Scope
 from actorflow.model.key_groups import MAX_PARALLELISM_LIMIT
@@ -38,7 +38,11 @@ _T = TypeVar("_T")
 def encode_manifest(manifest: Manifest) -> bytes:
     """Return a manifest's bytes; one that could not be read back is a mistake of ours."""
     body = cbor2.dumps(_manifest_fields(manifest))
-    assert _read(body, "the manifest to be written") == manifest, manifest
+    try:
+        back = _read(body, "the manifest to be written")
+    except CorruptObject as error:
+        raise AssertionError(str(error)) from error
+    assert back == manifest, manifest
     return seal(_KIND, MANIFEST_VERSION, body)
 
 
@@ -46,7 +50,7 @@ def decode_manifest(data: bytes, name: str) -> Manifest:
     """Return the manifest of these bytes; ``name`` is that of their object, for errors."""
     version, body = unseal(_KIND, data, name)
     if version != MANIFEST_VERSION:
-        raise CorruptObject(
+        raise IncompatibleState(
             f"{name}: this manifest has version {version}, and this actorflow reads versions up to {MANIFEST_VERSION}; "
             "start the job with the actorflow that wrote it, or a newer one"
         )
