@@ -21,7 +21,7 @@ class Exit(IntEnum):
     TERMINATED = 143  # a second SIGTERM
 
 
-class UsageMistake(Exception):  # noqa: N818 - it is a mistake of whoever typed, and reads so
+class UsageMistake(Exception):
     """Raised for a command line that can't be understood; the message says what to type instead."""
 
 

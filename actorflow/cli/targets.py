@@ -1,7 +1,11 @@
 """Which job does a command line mean, and with which arguments?
 
-A target is ``MODULE:FUNCTION`` or ``FILE.py:FUNCTION``: a function of a module that returns a ``Job``.  What follows ``--``
-are its arguments, after its signature: a parameter without a default is positional, one with a default is an option.
+A target is ``MODULE:FUNCTION`` or ``FILE.py:FUNCTION``: a function of a module that returns a ``Job``.  What follows
+``--`` are its arguments, after its signature: a parameter without a default is positional, one with a default is an
+option.
+
+What the user's own code raises while it is imported or called is shown with its traceback, and is a wrong job like any
+other.
 """
 
 from __future__ import annotations
@@ -11,9 +15,11 @@ import importlib
 import importlib.util
 import inspect
 import sys
+import traceback
 import typing
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from actorflow.cli.exits import UsageMistake
@@ -34,12 +40,7 @@ def find_function(target: str) -> Callable[..., Any]:
         module = _load_file(Path(module_name))
     else:
         _make_importable(Path.cwd())
-        try:
-            module = importlib.import_module(module_name)
-        except ModuleNotFoundError as error:
-            if error.name is not None and (module_name == error.name or module_name.startswith(f"{error.name}.")):
-                raise UsageMistake(f"there is no module {module_name!r}, neither installed nor in {Path.cwd()}") from error
-            raise
+        module = _import(module_name)
     found = getattr(module, function_name, None)
     if not inspect.isfunction(found):
         functions = [name for name, value in vars(module).items() if inspect.isfunction(value) and name[0] != "_"]
@@ -49,12 +50,33 @@ def find_function(target: str) -> Callable[..., Any]:
     return found
 
 
+def _import(module_name: str) -> ModuleType:
+    try:
+        return importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        if error.name is not None and (module_name == error.name or module_name.startswith(f"{error.name}.")):
+            raise UsageMistake(
+                f"there is no module {error.name!r}, neither installed nor in {Path.cwd()}"
+            ) from error
+        raise _not_imported(module_name, error) from error
+    except Exception as error:
+        raise _not_imported(module_name, error) from error
+
+
+def _not_imported(name: str, error: Exception) -> Exception:
+    """The error of a module that raised; one of ours says by itself what to do."""
+    if isinstance(error, ActorflowError):
+        return error
+    traceback.print_exception(error)
+    return UsageMistake(f"importing {name} raised {type(error).__name__}: {error}")
+
+
 def _make_importable(folder: Path) -> None:
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))
 
 
-def _load_file(path: Path) -> Any:
+def _load_file(path: Path) -> ModuleType:
     if not path.is_file():
         raise UsageMistake(f"there is no file {path}")
     _make_importable(path.resolve().parent)
@@ -63,21 +85,36 @@ def _load_file(path: Path) -> Any:
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules.setdefault(path.stem, module)
-    spec.loader.exec_module(module)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        if sys.modules.get(path.stem) is module:
+            del sys.modules[path.stem]
+        raise _not_imported(str(path), error) from error
     return module
 
 
 def build_job(target: str, arguments: Sequence[str]) -> Job:
     """Call the function of a target with its arguments.  Raises ``UsageMistake``."""
     function = find_function(target)
+    if inspect.iscoroutinefunction(function):
+        raise UsageMistake(f"{target} is an async function; a job is built by a plain one (def and not async def)")
     parser = _parser(target, function)
     values = vars(parser.parse_args(list(arguments)))
+    positional = [
+        values.pop(name)
+        for name, parameter in inspect.signature(function).parameters.items()
+        if parameter.kind is parameter.POSITIONAL_ONLY
+    ]
     try:
-        job = function(**values)
+        job = function(*positional, **values)
     except ActorflowError:
         raise
-    except OSError as error:
+    except OSError as error:  # a file that its arguments name
         raise UsageMistake(f"{target}: {error}") from error
+    except Exception as error:
+        traceback.print_exception(error)
+        raise UsageMistake(f"{target} raised {type(error).__name__}: {error}") from error
     if not isinstance(job, Job):
         raise UsageMistake(f"{target} returned {type(job).__name__} and not a Job")
     return job
@@ -101,7 +138,7 @@ def _parser(target: str, function: Callable[..., Any]) -> argparse.ArgumentParse
         add_help=False,
         allow_abbrev=False,
     )
-    hints = typing.get_type_hints(function)
+    hints = _hints(target, function)
     for name, parameter in inspect.signature(function).parameters.items():
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             continue
@@ -115,7 +152,7 @@ def _parser(target: str, function: Callable[..., Any]) -> argparse.ArgumentParse
                 action=argparse.BooleanOptionalAction,
                 required=required,
                 default=None if required else parameter.default,
-                help="" if required else f"(default: {parameter.default})",
+                help="" if required else _default(parameter.default),
             )
         elif kind not in READ_AS:
             if required:
@@ -132,9 +169,23 @@ def _parser(target: str, function: Callable[..., Any]) -> argparse.ArgumentParse
                 type=READ_AS[kind],
                 default=parameter.default,
                 metavar=kind.__name__.upper(),
-                help=f"(default: {parameter.default!r})",
+                help=_default(parameter.default),
             )
     return parser
+
+
+def _default(value: Any) -> str:
+    return f"(default: {value!r})".replace("%", "%%")
+
+
+def _hints(target: str, function: Callable[..., Any]) -> dict[str, Any]:
+    try:
+        return typing.get_type_hints(function)
+    except Exception as error:  # a name that only type checkers see, or a mistake
+        raise UsageMistake(
+            f"{target}: the types of its parameters can't be read ({type(error).__name__}: {error});"
+            " they must be names that exist when the program runs"
+        ) from error
 
 
 def _plain_kind(hint: Any) -> Any:
