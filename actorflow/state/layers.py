@@ -45,10 +45,11 @@ class Layer:
     """Entries by token, in one dict or in several.
 
     The dict of a token is ``layer.dicts[place_of(token) % layer.places]``; who needs it often writes just that.
-    ``has_marks`` says that some values may be ``MISSING``: the key was removed, whatever a lower layer says.
+    ``is_frozen`` says that a snapshot needs it as it is, and whoever writes has to heed it; ``has_marks`` that some
+    values may be ``MISSING``: the key was removed, whatever a lower layer says.
     """
 
-    __slots__ = ("_next", "_parts", "_split_above", "dicts", "has_marks", "places")
+    __slots__ = ("_next", "_parts", "_split_above", "dicts", "has_marks", "is_frozen", "places")
 
     def __init__(self, split_above: int, bounds: Sequence[int] = (0, PLACES)) -> None:
         """``bounds`` are the places where the ranges of the dicts begin, and the end."""
@@ -57,7 +58,7 @@ class Layer:
         self.dicts: list[dict[Any, Any]] = []
         for part in self._parts:
             self.dicts += [part.entries] * (part.end - part.start if self.places > 1 else 1)
-        self.has_marks = False
+        self.has_marks = self.is_frozen = False
         self._split_above = split_above
         self._next = 0
 
@@ -81,10 +82,6 @@ class Layer:
     def parts(self) -> list[dict[Any, Any]]:
         """Return the dicts that hold the entries."""
         return [part.entries for part in self._parts]
-
-    def get(self, token: Any) -> Any:
-        """Return what is held of a token, or ``ABSENT``."""
-        return self.dicts[place_of(token) % self.places].get(token, ABSENT)
 
     def update(self, tokens: list[Any], values: list[Any]) -> None:
         """Set many entries."""

@@ -23,7 +23,7 @@ from typing import Any, Final
 from actorflow.abc.state import MISSING, KeyedTable
 from actorflow.errors import CorruptObject, InvalidValue
 from actorflow.model.codec import Codec
-from actorflow.state.layers import ABSENT, Layer, place_of
+from actorflow.state.layers import ABSENT, PLACES, Layer, place_of
 
 __all__ = ("MemoryTable", "Pin", "Sizes")
 
@@ -90,33 +90,48 @@ class Pin:
 class MemoryTable(KeyedTable):
     """The values of one declared state, in memory.  ``where`` names operator and state, for errors."""
 
-    __slots__ = ("_codec", "_frozen", "_layers", "_pins", "_sizes", "kind", "plain", "where")
+    __slots__ = (
+        "_above",
+        "_codec",
+        "_frozen",
+        "_layers",
+        "_newest_first",
+        "_only",
+        "_pins",
+        "_sizes",
+        "_written",
+        "kind",
+        "plain",
+        "where",
+    )
 
     def __init__(self, codec: Codec, where: str, kind: str, sizes: Sizes) -> None:
         self._codec, self.where, self.kind, self._sizes = codec, where, kind, sizes
-        self._layers = [Layer(sizes.split_above)]
-        self._frozen = 0
+        self._layers = [Layer(sizes.split_above)]  # oldest first
         self._pins: list[int] = []  # of each live pin, how many layers it holds
+        # What follows from these two, laid out by _arrange() for quick access:
+        self._frozen = 0  # how many of the oldest layers are frozen
+        self._written = self._layers[0]
+        self._above: list[Layer] = []
+        self._newest_first: list[Layer] = []
+        self._only: list[dict[Any, Any]] | None = None  # the places of a layer that is divided and alone
         self.plain: dict[Any, Any] | None = None
         self._arrange()
 
     # ── access ──
 
     def load(self, token: Any) -> Any:
+        dicts = self._only
+        if dicts is not None:
+            return dicts[place_of(token) % PLACES].get(token, MISSING)
         plain = self.plain
         if plain is not None:
             return plain.get(token, MISSING)
         place = place_of(token)
-        layers = self._layers
-        index = len(layers)
-        while index:
-            index -= 1
-            layer = layers[index]
+        for layer in self._newest_first:
             value = layer.dicts[place % layer.places].get(token, ABSENT)
             if value is not ABSENT:
-                if index >= self._frozen or type(value) in _FIXED:
-                    return value
-                return self._own(token, value)
+                return self._own(token, value) if layer.is_frozen and type(value) not in _FIXED else value
         return MISSING
 
     def _own(self, token: Any, value: Any) -> Any:
@@ -126,7 +141,7 @@ class MemoryTable(KeyedTable):
         except InvalidValue as error:
             raise InvalidValue(f"{self.where}: {error}") from error
         if copied is not value:
-            layer = self._layers[self._frozen]
+            layer = self._written
             layer.dicts[place_of(token) % layer.places][token] = copied
         return copied
 
@@ -135,23 +150,25 @@ class MemoryTable(KeyedTable):
         if plain is not None:
             return plain.get(token, MISSING)
         place = place_of(token)
-        for layer in reversed(self._layers):
+        for layer in self._newest_first:
             value = layer.dicts[place % layer.places].get(token, ABSENT)
             if value is not ABSENT:
                 return value
         return MISSING
 
     def store(self, token: Any, value: Any) -> None:
+        dicts = self._only
+        if dicts is not None:
+            dicts[place_of(token) % PLACES][token] = value
+            return
         plain = self.plain
         if plain is not None:
             plain[token] = value
             return
         place = place_of(token)
-        layers, frozen = self._layers, self._frozen
-        layer = layers[frozen]
+        layer = self._written
         layer.dicts[place % layer.places][token] = value
-        for index in range(frozen + 1, len(layers)):
-            layer = layers[index]
+        for layer in self._above:
             layer.dicts[place % layer.places].pop(token, None)
 
     def remove(self, token: Any) -> None:
@@ -160,15 +177,14 @@ class MemoryTable(KeyedTable):
             plain.pop(token, None)
             return
         place = place_of(token)
-        below, written = self._layers[: self._frozen], self._layers[self._frozen :]
-        for layer in written:
-            layer.dicts[place % layer.places].pop(token, None)
-        for layer in reversed(below):
-            value = layer.get(token)
-            if value is not ABSENT:
+        written = self._written
+        for layer in self._newest_first:
+            if not layer.is_frozen:
+                layer.dicts[place % layer.places].pop(token, None)
+            elif (value := layer.dicts[place % layer.places].get(token, ABSENT)) is not ABSENT:
                 if value is not MISSING:
-                    written[0].dicts[place % written[0].places][token] = MISSING
-                    written[0].has_marks = True
+                    written.dicts[place % written.places][token] = MISSING
+                    written.has_marks = True
                 return
 
     def items(self) -> Iterator[tuple[Any, Any]]:
@@ -200,11 +216,17 @@ class MemoryTable(KeyedTable):
         self._arrange()
 
     def _arrange(self) -> None:
-        """Find out what is frozen, forget upper layers that are empty, and say whether one plain dict is all."""
+        """Find out what is frozen, forget upper layers that are empty, and see whether one plain dict is all."""
         self._frozen = frozen = max(self._pins, default=0)
         layers = self._layers
         layers[frozen + 1 :] = [layer for layer in layers[frozen + 1 :] if not layer.is_empty]
-        self.plain = layers[0].dicts[0] if len(layers) == 1 and layers[0].places == 1 else None
+        for index, layer in enumerate(layers):
+            layer.is_frozen = index < frozen
+        self._newest_first = layers[::-1]
+        self._written, self._above = layers[frozen], layers[frozen + 1 :]
+        only = layers[0] if len(layers) == 1 else None
+        self.plain = only.dicts[0] if only is not None and only.places == 1 else None
+        self._only = only.dicts if only is not None and only.places > 1 else None
 
     # ── upkeep ──
 
@@ -212,19 +234,19 @@ class MemoryTable(KeyedTable):
         plain = self.plain
         if plain is None or len(plain) > self._sizes.plain_up_to:
             self._grow()
-            if len(self._layers) - 1 > self._frozen:
+            if self._above:
                 self._fold(self._sizes.folded_by_the_way)
 
     def fold(self) -> Iterator[None]:
         """Fold what is not frozen into one layer, in steps."""
         self._grow()
-        while len(self._layers) - 1 > self._frozen:
+        while self._above:
             self._fold(self._sizes.folded_at_once)
             self._grow()
             yield
 
     def _grow(self) -> None:
-        lowest = self._layers[self._frozen]
+        lowest = self._written
         if self._frozen or lowest.places > 1:
             lowest.grow()
         elif len(lowest) > self._sizes.plain_up_to:
@@ -233,8 +255,8 @@ class MemoryTable(KeyedTable):
 
     def _fold(self, count: int) -> None:
         """Move some entries from the oldest upper layer into the one that is written to."""
-        lower, upper = self._layers[self._frozen], self._layers[self._frozen + 1]
-        upper.pour(lower, count, keep_marks=self._frozen > 0)
+        upper = self._above[0]
+        upper.pour(self._written, count, keep_marks=self._frozen > 0)
         if upper.is_empty:
             self._arrange()
 
