@@ -48,6 +48,7 @@ __all__ = (
     "SinkCommitted",
     "SinkDiscarded",
     "SinkPrepared",
+    "SnapshotSettled",
     "SnapshotTaken",
     "StorageFailed",
     "StorageRetried",
@@ -261,6 +262,15 @@ class SnapshotTaken(Entry):
     checkpoint: int
     actor: str
     instant_us: int = _volatile(0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotSettled(Entry):
+    """Nothing of an actor's snapshot is left in its state; ``loop_us``: what the loop worked for it after the instant."""
+
+    checkpoint: int
+    actor: str
+    loop_us: int = _volatile(0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

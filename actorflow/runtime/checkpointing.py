@@ -34,7 +34,7 @@ from actorflow.runtime.collector import after_checkpoint
 from actorflow.runtime.handle import CheckpointInfo
 from actorflow.runtime.mailbox import Signal
 from actorflow.runtime.ownership import Begin, Ownership, Permitted, Refused, Taken
-from actorflow.runtime.pace import background
+from actorflow.runtime.pace import Meter, background
 from actorflow.runtime.snapshots import ActorSnapshot, Instant, write_behind
 from actorflow.runtime.source_reader import Spawn
 
@@ -413,7 +413,7 @@ class Checkpointing:
 
     async def _write_behind(self, actor: Actor, instant: Instant, scope: anyio.CancelScope) -> None:
         checkpoint_id = instant.barrier.checkpoint_id
-        clock, started = self._world.clock, self._now()
+        clock, started, meter = self._world.clock, self._now(), Meter()
         snapshot: ActorSnapshot | None = None
         try:
             with scope:
@@ -426,6 +426,7 @@ class Checkpointing:
                         codec=self._codec,
                         clock=clock,
                         inline_below=self._settings.checkpoints.inline_below,
+                        meter=meter,
                     )
                 except ActorflowError as error:
                     reason = (
@@ -439,7 +440,10 @@ class Checkpointing:
             instant.keyed.release()
         if snapshot is not None:
             self._acknowledge(actor.id, checkpoint_id, snapshot, clock.now_ms() - started)
-        await background(actor.backend.upkeep(), clock)
+        await background(actor.backend.upkeep(), clock, meter=meter)
+        self._announce(
+            journal.SnapshotSettled(checkpoint=checkpoint_id, actor=str(actor.id), loop_us=meter.us)
+        )
         if self._world.owns_process:
             after_checkpoint()
 

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from actorflow.abc.world import Clock
 
-__all__ = ("DUTY", "background", "in_slices")
+__all__ = ("DUTY", "Meter", "background", "breathe", "in_slices")
 
 T = TypeVar("T")
 
@@ -23,21 +23,47 @@ DUTY = 0.4
 
 SLICE_US = 1_000
 
+_END = object()
 
-async def in_slices(steps: Iterable[T], clock: Clock, *, duty: float = DUTY) -> AsyncIterator[T]:
-    """Give what the steps give, resting between slices of about a millisecond."""
-    started = clock.now_us()
-    for item in steps:
-        yield item
-        used = clock.now_us() - started
+
+class Meter:
+    """How long the loop has worked for something that is done in slices, in microseconds."""
+
+    __slots__ = ("us",)
+
+    def __init__(self) -> None:
+        self.us = 0
+
+
+async def in_slices(
+    steps: Iterable[T], clock: Clock, *, duty: float = DUTY, meter: Meter | None = None
+) -> AsyncIterator[T]:
+    """Give what the steps give, resting between slices of about a millisecond.
+
+    Only the steps themselves count; whoever takes what they give may wait as long as it likes.
+    """
+    following = iter(steps)
+    used = 0
+    while True:
+        started = clock.now_us()
+        item = next(following, _END)
+        spent = clock.now_us() - started
+        used += spent
+        if meter is not None:
+            meter.us += spent
+        if item is _END:
+            return
+        yield item  # type: ignore[misc]  # what is not the end is an item
         if used >= SLICE_US or clock.slice_is_over():
             await clock.sleep(used / 1_000 * (1 / duty - 1))
-            started = clock.now_us()
+            used = 0
 
 
-async def background(steps: Iterator[object], clock: Clock, *, duty: float = DUTY) -> None:
+async def background(
+    steps: Iterator[object], clock: Clock, *, duty: float = DUTY, meter: Meter | None = None
+) -> None:
     """Run the steps to their end, resting between slices."""
-    async for _ in in_slices(steps, clock, duty=duty):
+    async for _ in in_slices(steps, clock, duty=duty, meter=meter):
         pass
 
 

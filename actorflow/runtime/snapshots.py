@@ -20,7 +20,7 @@ from actorflow.model.elements import Barrier
 from actorflow.model.handles import Handle, InlineHandle, ObjectHandle, Scope
 from actorflow.model.manifest import ListHandle, Redistribution
 from actorflow.model.paths import Home
-from actorflow.runtime.pace import in_slices
+from actorflow.runtime.pace import Meter, in_slices
 
 __all__ = ("ActorSnapshot", "Instant", "OperatorPart", "decode_elements", "encode_elements", "write_behind")
 
@@ -64,12 +64,13 @@ async def write_behind(
     codec: Codec,
     clock: Clock,
     inline_below: int,
+    meter: Meter,
 ) -> ActorSnapshot:
-    """Encode and upload; returns when every byte is durable."""
+    """Encode and upload; returns when every byte is durable.  ``meter`` counts the loop's work."""
     if instant.rested is not None:
         await instant.rested()
     checkpoint_id = instant.barrier.checkpoint_id
-    writer = _Sections(instant, codec, clock)
+    writer = _Sections(instant, codec, clock, meter)
     stream = writer.stream()
     first: list[bytes] = []
     size = 0
@@ -137,8 +138,8 @@ class _Section:
 class _Sections:
     """The parts of one actor's snapshot, one after the other, and where each of them lies."""
 
-    def __init__(self, instant: Instant, codec: Codec, clock: Clock) -> None:
-        self._instant, self._codec, self._clock = instant, codec, clock
+    def __init__(self, instant: Instant, codec: Codec, clock: Clock, meter: Meter) -> None:
+        self._instant, self._codec, self._clock, self._meter = instant, codec, clock, meter
         self.sections: list[_Section] = []
         self.offset = 0
 
@@ -152,7 +153,7 @@ class _Sections:
         for operator in self._instant.keyed.operators():
             section = _Section(operator, self.offset)
             self.sections.append(section)
-            async for block in in_slices(self._instant.keyed.blocks(operator), self._clock):
+            async for block in in_slices(self._instant.keyed.blocks(operator), self._clock, meter=self._meter):
                 if block:
                     yield self._note(section, block)
 

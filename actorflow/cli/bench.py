@@ -1,0 +1,52 @@
+"""``actorflow bench``: measure a claim on this machine, and print the figures."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+from actorflow.cli.exits import Exit, UsageMistake
+
+__all__ = ("run_bench",)
+
+NAMES = ("throughput", "latency", "memory")
+
+
+def run_bench(name: str, *, as_json: bool, rounds: int) -> int:
+    """Run the benchmark ``name``; progress goes to stderr."""
+    if name == "throughput":
+        from actorflow.benchmarks import throughput
+
+        figures = throughput.measure(rounds=rounds, tell=_tell)
+    elif name == "latency":
+        from actorflow.benchmarks import latency
+
+        figures = latency.measure(rounds=min(rounds, latency.MOST_ROUNDS), tell=_tell)
+    elif name == "memory":
+        from actorflow.benchmarks import memory
+
+        figures = memory.measure(tell=_tell)
+    else:
+        raise UsageMistake(f"there is no benchmark {name!r}: write one of {', '.join(NAMES)}")
+    if as_json:
+        print(json.dumps(figures), flush=True)
+    else:
+        _show(figures)
+    return Exit.DONE
+
+
+def _tell(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+def _show(figures: object, indent: str = "") -> None:
+    """Print nested figures, one a line."""
+    if not isinstance(figures, dict):
+        print(f"{indent}{figures}")
+        return
+    for name, value in figures.items():
+        if isinstance(value, dict):
+            print(f"{indent}{name}")
+            _show(value, f"{indent}  ")
+        else:
+            print(f"{indent}{name:<24} {value:,}" if isinstance(value, int | float) else f"{indent}{name:<24} {value}")
