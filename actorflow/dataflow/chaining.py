@@ -12,7 +12,7 @@ Refuses to know channels, storage, time, or what a checkpoint is besides its id.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -116,13 +116,13 @@ class Chain:
             return self.process_values(batch.values)
         keys = batch.keys
         assert keys is not None
-        tokens, values = batch.tokens, iter(batch.values)
+        tokens = iter(keys if batch.tokens is None else batch.tokens)
         try:
-            outputs = keyed(keys if tokens is None else tokens, keys, values)
+            outputs = keyed(tokens, keys, batch.values)
         except OperatorFailed:
             raise
         except Exception as error:
-            raise self._record_failure(error, self._head, batch.values, values, keys) from error
+            raise self._record_failure(error, self._head, batch.values, tokens, keys) from error
         for settle in self._settles:
             settle()
         return self.process_values(outputs) if self._stages else outputs
@@ -288,7 +288,7 @@ class Chain:
 def _keyed_loop(opened: Opened) -> KeyedLoop:
     """Return a loop that always runs what `opened` says now: some put a faster loop in place after the first batch."""
 
-    def run(tokens: list[Any], keys: list[Any], values: Any) -> list[Any]:
+    def run(tokens: Iterable[Any], keys: list[Any], values: list[Any]) -> list[Any]:
         assert opened.run_keyed is not None
         return opened.run_keyed(tokens, keys, values)
 

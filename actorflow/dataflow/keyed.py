@@ -129,22 +129,22 @@ class BaseOperator(ABC):  # noqa: B024 - on_record is abstract in those that say
     optional_outputs: ClassVar[tuple[str, ...]] = ()
     """Side outputs that may stay unread; emitting to any other that nobody reads is an error, for it would be lost."""
 
-    def on_open(self, context: HookContext) -> None:
+    def on_open(self, context: HookContext, /) -> None:
         """Run before the first record of every attempt, after state was restored."""
 
-    def on_restored(self, context: HookContext) -> None:
+    def on_restored(self, context: HookContext, /) -> None:
         """Run before the first record when state of ``context.checkpoint_id`` was restored."""
 
-    def on_snapshot(self, checkpoint_id: int) -> None:
+    def on_snapshot(self, checkpoint_id: int, /) -> None:
         """Run right before the state is taken for a checkpoint."""
 
-    def on_checkpoint_completed(self, checkpoint_id: int) -> None:
+    def on_checkpoint_completed(self, checkpoint_id: int, /) -> None:
         """Run after a checkpoint completed.  Ids may be skipped: each stands for all before it."""
 
-    def on_checkpoint_aborted(self, checkpoint_id: int) -> None:
+    def on_checkpoint_aborted(self, checkpoint_id: int, /) -> None:
         """Run after a checkpoint was aborted."""
 
-    def on_end_of_input(self, context: HookContext) -> Iterable[Any] | None:
+    def on_end_of_input(self, context: HookContext, /) -> Iterable[Any] | None:
         """Run once when the input has ended; the last chance to emit, by ``yield``, a list, or ``context.emit``."""
         return None
 
@@ -157,7 +157,7 @@ class Operator(BaseOperator, Generic[T_contra, R_co]):
 
     @abstractmethod
     def on_record(
-        self, value: T_contra, context: Context[None]
+        self, value: T_contra, context: Context[None], /
     ) -> Iterable[R_co] | Awaitable[Iterable[R_co] | None] | AsyncIterator[R_co] | None:
         """Take one record and give any number of outputs."""
 
@@ -167,7 +167,7 @@ class KeyedOperator(BaseOperator, Generic[K_contra, T_contra, R_co]):
 
     @abstractmethod
     def on_record(
-        self, value: T_contra, context: Context[K_contra]
+        self, value: T_contra, context: Context[K_contra], /
     ) -> Iterable[R_co] | Awaitable[Iterable[R_co] | None] | AsyncIterator[R_co] | None:
         """Take one record and give any number of outputs."""
 
@@ -181,7 +181,7 @@ class KeyedBroadcastOperator(KeyedOperator[K_contra, T_contra, R_co], Generic[K_
     """
 
     @abstractmethod
-    def on_broadcast(self, value: B_contra, context: HookContext) -> Iterable[R_co] | None:
+    def on_broadcast(self, value: B_contra, context: HookContext, /) -> Iterable[R_co] | None:
         """Take one record of the broadcast side."""
 
 

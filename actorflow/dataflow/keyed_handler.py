@@ -45,7 +45,7 @@ class KeyedHandler(Handler):
         self._eager: list[Value[Any]] = self._loadable if len(self._loadable) <= _FEW else []
         self._batches = 0
 
-    def run(self, tokens: list[Any], keys: list[Any], records: Iterable[Any]) -> list[Any]:
+    def run(self, tokens: Iterable[Any], keys: list[Any], records: list[Any]) -> list[Any]:
         """Call ``on_record`` for each record."""
         outputs: list[Any] = []
         self._context.emit = outputs.append
@@ -94,7 +94,7 @@ class KeyedHandler(Handler):
         return eager, careful
 
     def _run_one(
-        self, slot: Value[Any], tokens: list[Any], keys: list[Any], records: Iterable[Any], outputs: list[Any]
+        self, slot: Value[Any], tokens: Iterable[Any], keys: list[Any], records: list[Any], outputs: list[Any]
     ) -> None:
         context, on_record, blank = self._context, self.instance.on_record, slot._blank  # noqa: SLF001
         plain = self.cells[0].plain
@@ -116,9 +116,9 @@ class KeyedHandler(Handler):
         self,
         slot: Value[Any],
         slot_2: Value[Any],
-        tokens: list[Any],
+        tokens: Iterable[Any],
         keys: list[Any],
-        records: Iterable[Any],
+        records: list[Any],
         outputs: list[Any],
     ) -> None:
         context, on_record = self._context, self.instance.on_record
@@ -146,7 +146,7 @@ class KeyedHandler(Handler):
                     plain_2[token] = new
 
     def _run_any(
-        self, eager: list[Value[Any]], tokens: list[Any], keys: list[Any], records: Iterable[Any], outputs: list[Any]
+        self, eager: list[Value[Any]], tokens: Iterable[Any], keys: list[Any], records: list[Any], outputs: list[Any]
     ) -> None:
         context, on_record, cursor = self._context, self.instance.on_record, self.cursor
         touched = cursor.touched

@@ -22,8 +22,8 @@ __all__ = ("Hooks", "KeyedLoop", "ListContent", "Opened", "Seat", "SideOutputs",
 Stage = Callable[[Iterable[Any]], list[Any]]
 """From the records of a batch to what becomes of them.  It iterates over its argument exactly once and in order."""
 
-KeyedLoop = Callable[[list[Any], list[Any], Iterable[Any]], list[Any]]
-"""The same behind a keyed exchange: tokens, keys and values, in parallel."""
+KeyedLoop = Callable[[Iterable[Any], list[Any], list[Any]], list[Any]]
+"""The same behind a keyed exchange: tokens, iterated over exactly once and in order, keys and values in parallel."""
 
 ListContent = tuple[str, Redistribution, list[Any]]
 """A state of an operator that belongs to no key: its name, who receives it after a restore, its elements."""
