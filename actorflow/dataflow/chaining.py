@@ -19,10 +19,11 @@ from typing import Any, Protocol
 from actorflow.abc.state import KeyedTable, StateBackend
 from actorflow.abc.world import Clock
 from actorflow.dataflow.blame import failure, position_in
+from actorflow.dataflow.deferred_keys import DeferredKeys
 from actorflow.dataflow.lane import AsyncOperator
 from actorflow.dataflow.physical import Vertex
 from actorflow.dataflow.primitives import Call, Operator, OperatorKind
-from actorflow.dataflow.seat import Hooks, KeyedLoop, Opened, Seat, SideOutputs, Stage
+from actorflow.dataflow.seat import Hooks, Opened, Seat, SideOutputs, Stage
 from actorflow.errors import ActorflowError, IncompatibleState, OperatorFailed
 from actorflow.model.elements import Batch
 from actorflow.model.manifest import Redistribution
@@ -55,7 +56,7 @@ class Chain:
         self._sides = SideOutputs(
             vertex.tags, [tag for operator in vertex.operators for tag in operator.optional_outputs]
         )
-        self._keyed: KeyedLoop | None = None
+        self._keyed: Opened | None = None
         self._rules: Stage | None = None
         self._stages: list[Opened] = []
         self._names: list[str] = []
@@ -95,7 +96,7 @@ class Chain:
             hooks = opened.hooks
             if operator.kind is OperatorKind.KEYED:
                 assert opened.run_keyed is not None
-                self._keyed, self._rules = _keyed_loop(opened), opened.run_broadcast
+                self._keyed, self._rules = opened, opened.run_broadcast
             elif opened.run is not None:
                 self._stages.append(opened)
                 self._names.append(operator.name)
@@ -114,18 +115,43 @@ class Chain:
         keyed = self._keyed
         if keyed is None:
             return self.process_values(batch.values)
-        keys = batch.keys
-        assert keys is not None
-        tokens = iter(keys if batch.tokens is None else batch.tokens)
-        try:
-            outputs = keyed(tokens, keys, batch.values)
-        except OperatorFailed:
-            raise
-        except Exception as error:
-            raise self._record_failure(error, self._head, batch.values, tokens, keys) from error
+        keys, values = batch.keys, batch.values
+        if type(keys) is list:
+            outputs = self._process_keyed(keyed, keys, batch.tokens, values)
+        else:
+            assert type(keys) is DeferredKeys
+            outputs = self._process_deferred(keyed, keys, values)
         for settle in self._settles:
             settle()
         return self.process_values(outputs) if self._stages else outputs
+
+    def _process_keyed(
+        self, keyed: Opened, keys: list[Any], tokens: list[Any] | None, values: list[Any]
+    ) -> list[Any]:
+        assert keyed.run_keyed is not None
+        iterator = iter(keys if tokens is None else tokens)
+        try:
+            return keyed.run_keyed(iterator, keys, values)
+        except OperatorFailed:
+            raise
+        except Exception as error:
+            raise self._record_failure(error, self._head, values, iterator, keys) from error
+
+    def _process_deferred(self, keyed: Opened, deferred: DeferredKeys, values: list[Any]) -> list[Any]:
+        if keyed.run_deferred is not None:
+            iterator = iter(values)
+            try:
+                outputs = keyed.run_deferred(deferred, iterator, values)
+            except ActorflowError:
+                raise
+            except Exception as error:
+                position = position_in(values, iterator)
+                keys = None if position is None else [None] * position + deferred.keys_of([values[position]])
+                raise self._record_failure(error, self._head, values, iterator, keys) from error
+            if outputs is not None:
+                return outputs
+        keys = deferred.keys_of(values)
+        return self._process_keyed(keyed, keys, deferred.tokens_of(keys), values)
 
     def process_values(self, values: list[Any]) -> list[Any]:
         """Run plain values, of a source or out of a call, through the operators behind it."""
@@ -283,13 +309,3 @@ class Chain:
             record=(values[position],),
             key=() if keys is None else (keys[position],),
         )
-
-
-def _keyed_loop(opened: Opened) -> KeyedLoop:
-    """Return a loop that always runs what `opened` says now: some put a faster loop in place after the first batch."""
-
-    def run(tokens: Iterable[Any], keys: list[Any], values: list[Any]) -> list[Any]:
-        assert opened.run_keyed is not None
-        return opened.run_keyed(tokens, keys, values)
-
-    return run

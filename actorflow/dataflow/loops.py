@@ -12,10 +12,11 @@ batch only; from then on the bare loop runs.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from actorflow.abc.state import MISSING
+from actorflow.dataflow.deferred_keys import DeferredKeys
 from actorflow.dataflow.seat import KeyedLoop, Opened, Seat, Stage
 
 __all__ = (
@@ -176,9 +177,34 @@ def opens_stateful_map(function: Callable[[Any, Any], tuple[Any, Any]]) -> Calla
 
         bare, opened = make(function), Opened()
 
+        def stateful_map_deferred(deferred: DeferredKeys, records: Iterator[Any], values: list[Any]) -> list[Any] | None:
+            plain, kind, key_of, call = table.plain, deferred.kind, deferred.function, function
+            if plain is None or kind is None:
+                return None
+            outputs, index, get = values[:], 0, plain.get
+            for value in records:
+                try:
+                    key = key_of(value)
+                except Exception as error:
+                    raise deferred.failed(error, value) from error
+                if type(key) is not kind:
+                    keys, tokens = deferred.rest(key, records)
+                    outputs[index:] = bare(iter(keys if tokens is None else tokens), keys, values[index:])
+                    return outputs
+                old = get(key)
+                if old is None:
+                    deferred.check(key)
+                new, outputs[index] = call(old, value)
+                if new is None:
+                    plain.pop(key, None)
+                else:
+                    plain[key] = new
+                index += 1  # noqa: SIM113 - faster than enumerate
+            return outputs
+
         def first(tokens: Iterable[Any], keys: list[Any], values: list[Any]) -> list[Any]:
             result = make(_not_awaitable(function))(tokens, keys, values)
-            opened.run_keyed = bare
+            opened.run_keyed, opened.run_deferred = bare, stateful_map_deferred
             return result
 
         opened.run_keyed = first
@@ -209,7 +235,28 @@ def opens_count(seat: Seat) -> Opened:
             append((key, number))
         return outputs
 
-    return Opened(run_keyed=count_batch)
+    def count_deferred(deferred: DeferredKeys, records: Iterator[Any], values: list[Any]) -> list[Any] | None:
+        plain, kind, key_of = table.plain, deferred.kind, deferred.function
+        if plain is None or kind is None:
+            return None
+        outputs: list[Any] = []
+        append, get = outputs.append, plain.get
+        for value in records:
+            try:
+                key = key_of(value)
+            except Exception as error:
+                raise deferred.failed(error, value) from error
+            if type(key) is not kind:
+                keys, tokens = deferred.rest(key, records)
+                return outputs + count_batch(keys if tokens is None else tokens, keys, [])
+            number = get(key, 0) + 1
+            if number == 1:
+                deferred.check(key)
+            plain[key] = number
+            append((key, number))
+        return outputs
+
+    return Opened(run_keyed=count_batch, run_deferred=count_deferred)
 
 
 def opens_reduce(function: Callable[[Any, Any], Any]) -> Callable[[Seat], Opened]:

@@ -9,21 +9,28 @@ Refuses to know channels, checkpoints or storage.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Protocol
 
 from actorflow.abc.state import KeyedTable, StateBackend
 from actorflow.abc.world import Clock
+from actorflow.dataflow.deferred_keys import DeferredKeys
 from actorflow.errors import InvalidJob
 from actorflow.model.manifest import Redistribution
 
-__all__ = ("Hooks", "KeyedLoop", "ListContent", "Opened", "Seat", "SideOutputs", "Stage")
+__all__ = ("DeferredLoop", "Hooks", "KeyedLoop", "ListContent", "Opened", "Seat", "SideOutputs", "Stage")
 
 Stage = Callable[[Iterable[Any]], list[Any]]
 """From the records of a batch to what becomes of them.  It iterates over its argument exactly once and in order."""
 
 KeyedLoop = Callable[[Iterable[Any], list[Any], list[Any]], list[Any]]
 """The same behind a keyed exchange: tokens, iterated over exactly once and in order, keys and values in parallel."""
+
+DeferredLoop = Callable[[DeferredKeys, Iterator[Any], list[Any]], list[Any] | None]
+"""The same where the loop computes the keys: what computes them, an iterator over the values, the values.
+
+``None`` says that this batch needs its keys listed; then nothing of the iterator was taken.
+"""
 
 ListContent = tuple[str, Redistribution, list[Any]]
 """A state of an operator that belongs to no key: its name, who receives it after a restore, its elements."""
@@ -87,17 +94,19 @@ class Hooks(Protocol):
 class Opened:
     """An operator that sits in a subtask: the loops that the chain calls, and its hooks when it has any."""
 
-    __slots__ = ("hooks", "run", "run_broadcast", "run_keyed")
+    __slots__ = ("hooks", "run", "run_broadcast", "run_deferred", "run_keyed")
 
     def __init__(
         self,
         *,
         run: Stage | None = None,
         run_keyed: KeyedLoop | None = None,
+        run_deferred: DeferredLoop | None = None,
         run_broadcast: Stage | None = None,
         hooks: Hooks | None = None,
     ) -> None:
         self.run, self.run_keyed, self.run_broadcast, self.hooks = run, run_keyed, run_broadcast, hooks
+        self.run_deferred = run_deferred
 
 
 class Seat:

@@ -17,7 +17,7 @@ import anyio
 
 from actorflow.abc.connectors import Sink, SinkWriter
 from actorflow.abc.state import StateBackend
-from actorflow.abc.world import World
+from actorflow.abc.world import Load, World
 from actorflow.dataflow.chaining import Chain
 from actorflow.errors import AbortReason, ActorflowError, OperatorFailed
 from actorflow.model import journal
@@ -110,6 +110,7 @@ class Actor:
     sink: Sink[Any] | None = None
     committer: Committer | None = None
     writer: SinkWriter[Any] | None = None
+    has_side_outputs: bool = False
     restored_finished: bool = False
     restored_committables: list[Any] = field(default_factory=list)
     status: ActorStatus = ActorStatus.CREATED
@@ -189,53 +190,74 @@ class Actor:
     # ── the loop ─────────────────────────────────────────────────────────────────────────────
 
     async def _loop(self) -> None:
-        mailbox, output, clock = self.mailbox, self.output, self.world.clock
-        control, signal = mailbox.control, mailbox.signal
-        lane, reader, load = self.lane, self.reader, self.world.load
+        mailbox, output, clock, chain = self.mailbox, self.output, self.world.clock, self.chain
+        control, signal, take = mailbox.control, mailbox.signal, mailbox.try_take
+        lane, reader, load, rest = self.lane, self.reader, self.world.load, self._rest
+        process, process_values, has_side = chain.process, chain.process_values, self.has_side_outputs
+        write = None if self.writer is None else self.writer.write
+        size = self.records_per_batch
         while True:
-            busy = False
-            if control and not self._rest:
+            if control and not rest:
                 await self._on_control(control.popleft())
                 continue
             if output.remainder:
                 output.repay()
-            if lane is not None and not output.remainder:
-                values = lane.take_ready()
-                if values:
-                    await self._deliver(self.chain.process_values(values))
+            busy = False
+            outputs: list[Any] | None = None
+            if output.remainder:
+                pass  # nothing new before what is in hand has found its place
+            elif lane is not None and (ready := lane.take_ready()):
+                outputs = process_values(ready)
+            elif lane is not None and not lane.has_room:
+                pass
+            elif rest:
+                records = rest.pop()
+                if load is not None:
+                    await self._bear(load)
+                outputs = process_values(records)
+            elif reader is not None:
+                chunk = reader.try_take() if self._halted_at is None else None
+                if chunk is not None:
+                    records = chunk.records
                     busy = True
-            if not output.remainder and (lane is None or lane.has_room):
-                if self._rest:
-                    await self._process(self._rest.pop(), load)
+                    if records:
+                        self.records_in += len(records)
+                        if len(records) > size:
+                            records = self._cut(records)
+                        if load is not None:
+                            await self._bear(load)
+                        outputs = process_values(records)
+                elif self._halted_at is None and not self._input_ended and reader.has_ended:
+                    await self._end_of_input()
                     busy = True
-                elif reader is not None:
-                    if self._halted_at is None:
-                        chunk = reader.try_take()
-                        if chunk is not None:
-                            self._cut(chunk.records)
-                            busy = True
-                        elif reader.has_ended and not self._input_ended:
-                            await self._end_of_input()
-                            busy = True
+            elif (taken := take()) is not None:
+                channel, element = taken
+                busy = True
+                if type(element) is not Batch:
+                    await self._on_element(channel, element)
                 else:
-                    taken = mailbox.try_take()
-                    if taken is not None:
-                        channel, element = taken
-                        if type(element) is Batch:
-                            self.records_in += len(element.values)
-                            if load is not None:
-                                waiting = load.before_batch(self.id, self.operators)
-                                if waiting is not None:
-                                    await waiting
-                            if lane is not None and channel.role == 0:
-                                lane.admit(element)
-                            else:
-                                await self._deliver(self.chain.process(element, channel.role))
-                        else:
-                            await self._on_element(channel, element)
-                        busy = True
-            if not busy:
-                if output.is_filling:
+                    self.records_in += len(element.values)
+                    if load is not None:
+                        await self._bear(load)
+                    if lane is not None and channel.role == 0:
+                        lane.admit(element)
+                    else:
+                        outputs = process(element, channel.role)
+            if outputs is not None:
+                if outputs:
+                    if write is None:
+                        output.emit(outputs)
+                    else:
+                        await self._write(write, outputs)
+                if has_side:
+                    self._deliver_sides()
+            elif not busy:
+                if output.remainder:
+                    await signal.wait()  # a buffer that waits for company is best filled while there is no room for it
+                elif reader is not None and reader.is_refilling:
+                    reader.is_refilling = False
+                    await breathe()
+                elif output.is_filling:
                     output.flush()
                 elif self._lane_ran_dry():
                     await self._end_of_input()
@@ -245,6 +267,12 @@ class Actor:
             if clock.slice_is_over():
                 self._flush_in_time(clock.now_ms())
                 await breathe()
+
+    async def _bear(self, load: Load) -> None:
+        """Let a simulated world make this batch slow, or fail it."""
+        waiting = load.before_batch(self.id, self.operators)
+        if waiting is not None:
+            await waiting
 
     def _flush_in_time(self, now_ms: int) -> None:
         """Under steady input nothing is ever idle; what fills slowly leaves after ``flush_after`` all the same."""
@@ -256,40 +284,33 @@ class Actor:
             self._filling_since_ms = None
             self.output.flush()
 
-    def _cut(self, records: list[Any]) -> None:
-        """Keep a source's chunk as pieces of a batch each, last one first; its barrier falls behind all of them."""
-        size = self.records_per_batch
-        if len(records) <= size:
-            if records:
-                self._rest.append(records)
-            return
-        pieces = [records[start : start + size] for start in range(0, len(records), size)]
-        pieces.reverse()
-        self._rest = pieces
+    def _cut(self, records: list[Any]) -> list[Any]:
+        """Cut a source's chunk into batches; return the first, keep the others, last one first.
 
-    async def _process(self, values: list[Any], load: Any) -> None:
-        self.records_in += len(values)
-        if load is not None:
-            waiting = load.before_batch(self.id, self.operators)
-            if waiting is not None:
-                await waiting
-        await self._deliver(self.chain.process_values(values))
+        A barrier falls behind all of them, because the chunk's position does.
+        """
+        size = self.records_per_batch
+        self._rest.extend(records[start : start + size] for start in range(size, len(records), size))
+        self._rest.reverse()
+        return records[:size]
 
     async def _deliver(self, values: list[Any]) -> None:
         if values:
             if self.writer is not None:
-                await self._write(values)
+                await self._write(self.writer.write, values)
             else:
                 self.output.emit(values)
+        self._deliver_sides()
+
+    def _deliver_sides(self) -> None:
         side = self.chain.take_side()
         if side:
             for tag, records in side.items():
                 self.output.emit_side(tag, records)
 
-    async def _write(self, values: list[Any]) -> None:
-        assert self.writer is not None
+    async def _write(self, write: Callable[[list[Any]], Awaitable[None]], values: list[Any]) -> None:
         try:
-            await self.writer.write(values)
+            await write(values)
             self.records_written += len(values)
         except ActorflowError as error:
             error.add_note(f"operator {self.operators[-1]!r}, subtask {self.id.subtask}")

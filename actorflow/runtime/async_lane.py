@@ -22,6 +22,7 @@ from typing import Any
 import anyio
 
 from actorflow.abc.world import Clock
+from actorflow.dataflow.blame import short_form
 from actorflow.dataflow.chaining import AsyncOperator
 from actorflow.errors import ActorflowError, OperatorFailed
 from actorflow.model.elements import Batch
@@ -29,7 +30,6 @@ from actorflow.model.key_groups import bytes_of_token, token_of
 from actorflow.model.manifest import Redistribution
 from actorflow.runtime.mailbox import Signal
 from actorflow.runtime.pace import breathe
-from actorflow.runtime.short import short
 from actorflow.runtime.source_reader import Spawn
 
 __all__ = ("AsyncLane",)
@@ -92,8 +92,11 @@ class AsyncLane:
         if batch.keys is None:
             self._waiting.extend(_Invocation(value, None, None) for value in batch.values)
         else:
-            tokens = batch.keys if batch.tokens is None else batch.tokens
-            self._waiting.extend(map(_Invocation, batch.values, batch.keys, tokens))
+            keys, tokens = batch.keys, batch.tokens
+            if type(keys) is not list:
+                deferred, keys = keys, keys.keys_of(batch.values)
+                tokens = deferred.tokens_of(keys)
+            self._waiting.extend(map(_Invocation, batch.values, keys, keys if tokens is None else tokens))
         self._activate()
 
     def take_ready(self) -> list[Any]:
@@ -260,8 +263,8 @@ class AsyncLane:
             failure = OperatorFailed(
                 self._operator,
                 self._subtask,
-                key=short(invocation.key) if invocation.token is not None and self._show_records else None,
-                record=short(invocation.record) if self._show_records else None,
+                key=short_form(invocation.key) if invocation.token is not None and self._show_records else None,
+                record=short_form(invocation.record) if self._show_records else None,
                 cause=f"{type(error).__name__}: {error}",
             )
             failure.__cause__ = error

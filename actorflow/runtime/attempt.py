@@ -286,6 +286,7 @@ class Attempt:
             reports=self._checkpointing,
             flush_after_ms=round(settings.buffers.flush_after.total_seconds() * 1_000),
             records_per_batch=settings.buffers.records,
+            has_side_outputs=bool(vertex.tags),
             reader=reader,
             lane=lane,
             sink=last.sink if last.kind is OperatorKind.WRITE else None,

@@ -34,7 +34,7 @@ from actorflow.runtime.collector import after_checkpoint
 from actorflow.runtime.handle import CheckpointInfo
 from actorflow.runtime.mailbox import Signal
 from actorflow.runtime.ownership import Begin, Ownership, Permitted, Refused, Taken
-from actorflow.runtime.pace import Meter, background
+from actorflow.runtime.pace import Duty, Meter
 from actorflow.runtime.snapshots import ActorSnapshot, Instant, write_behind
 from actorflow.runtime.source_reader import Spawn
 
@@ -96,6 +96,7 @@ class Checkpointing:
             if checkpoints.guarantee is Guarantee.EXACTLY_ONCE
             else Alignment.AT_LEAST_ONCE,
         )
+        self._duty = Duty(world.clock)
         self._actors: dict[ActorId, Actor] = {}
         self._pending: dict[int, _Pending] = {}
         self._waiters: dict[int, asyncio.Future[CheckpointInfo]] = {}
@@ -424,7 +425,7 @@ class Checkpointing:
                         home=self._ownership.home,
                         store=self._store,
                         codec=self._codec,
-                        clock=clock,
+                        duty=self._duty,
                         inline_below=self._settings.checkpoints.inline_below,
                         meter=meter,
                     )
@@ -440,7 +441,7 @@ class Checkpointing:
             instant.keyed.release()
         if snapshot is not None:
             self._acknowledge(actor.id, checkpoint_id, snapshot, clock.now_ms() - started)
-        await background(actor.backend.upkeep(), clock, meter=meter)
+        await self._duty.run(actor.backend.upkeep(), meter)
         self._announce(
             journal.SnapshotSettled(checkpoint=checkpoint_id, actor=str(actor.id), loop_us=meter.us)
         )

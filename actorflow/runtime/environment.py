@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import Any, Literal
@@ -113,7 +113,7 @@ class Environment:
 
 
 async def wait_or_signal(
-    handle: JobHandle, *, beside: Callable[[JobHandle], Awaitable[None]] | None = None
+    handle: JobHandle, *, beside: Callable[[JobHandle], Coroutine[Any, Any, None]] | None = None
 ) -> JobStatus:
     """Wait for a job's end; SIGINT or SIGTERM stops it with a last checkpoint, a second one leaves the process at once.
 

@@ -12,11 +12,13 @@ from operator import length_hint
 from typing import Any
 
 from actorflow.abc.world import World
+from actorflow.dataflow.blame import short_form
+from actorflow.dataflow.deferred_keys import DeferredKeys
 from actorflow.dataflow.plan import Exchange, ExchangeKind
 from actorflow.errors import InvalidValue, OperatorFailed
 from actorflow.model.ids import ActorId
 from actorflow.model.key_encoding import ClassNames
-from actorflow.model.key_groups import KeyRouter, tokens_of
+from actorflow.model.key_groups import KeyRouter
 from actorflow.runtime.mailbox import Channel
 from actorflow.runtime.output import (
     BroadcastExchange,
@@ -25,9 +27,7 @@ from actorflow.runtime.output import (
     KeyedSingleExchange,
     RoutedExchange,
     SingleExchange,
-    TokenFunction,
 )
-from actorflow.runtime.short import short
 
 __all__ = ("make_writer", "targets")
 
@@ -64,11 +64,12 @@ def make_writer(
             return BroadcastExchange(channels, records, tag)
         case ExchangeKind.KEYED:
             assert exchange.key is not None
-            key_of = _keys(exchange.key, exchange.operator, actor.subtask, show_records)
-            tokens = _tokens(exchange.operator, names)
+            deferred = DeferredKeys(
+                exchange.key, operator=exchange.operator, subtask=actor.subtask, shown=show_records, names=names
+            )
             if count == 1:
-                return KeyedSingleExchange(channels, records, key_of, tokens, tag)
-            return KeyedExchange(channels, records, key_of, tokens, KeyRouter(max_parallelism, count), tag)
+                return KeyedSingleExchange(channels, records, deferred, tag)
+            return KeyedExchange(channels, records, deferred, KeyRouter(max_parallelism, count), tag)
         case _ if count == 1:
             return SingleExchange(channels, records, tag)
         case ExchangeKind.GLOBAL:
@@ -110,35 +111,6 @@ class _Shuffle:
         return indexes
 
 
-def _keys(
-    key: Callable[[Any], Any], operator: str, subtask: int, show_records: bool
-) -> Callable[[list[Any]], list[Any]]:
-    def key_of(values: list[Any]) -> list[Any]:
-        records = iter(values)
-        try:
-            return [key(value) for value in records]
-        except Exception as error:
-            record = values[len(values) - length_hint(records) - 1]
-            raise OperatorFailed(
-                operator,
-                subtask,
-                record=short(record) if show_records else None,
-                cause=f"its key function raised {type(error).__name__}: {error}",
-            ) from error
-
-    return key_of
-
-
-def _tokens(operator: str, names: ClassNames) -> TokenFunction:
-    def tokens(keys: list[Any]) -> list[Any] | None:
-        try:
-            return tokens_of(keys, names)
-        except InvalidValue as error:
-            raise InvalidValue(f"operator {operator!r}: {error}") from error
-
-    return tokens
-
-
 def _custom(
     partition: Callable[[Any, int], int], count: int, operator: str, subtask: int, show_records: bool
 ) -> Callable[[list[Any]], list[int]]:
@@ -151,13 +123,13 @@ def _custom(
             raise OperatorFailed(
                 operator,
                 subtask,
-                record=short(record) if show_records else None,
+                record=short_form(record) if show_records else None,
                 cause=f"its partitioner raised {type(error).__name__}: {error}",
             ) from error
         for index in indexes:
             if type(index) is not int or not 0 <= index < count:
                 raise InvalidValue(
-                    f"operator {operator!r}: its partitioner answered {short(index)} for one of {count} subtasks; "
+                    f"operator {operator!r}: its partitioner answered {short_form(index)} for one of {count} subtasks; "
                     f"it must be an int from 0 to {count - 1}"
                 )
         return indexes

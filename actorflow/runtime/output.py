@@ -11,9 +11,11 @@ A control element goes behind the remainder of its channel, never past it: an al
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from operator import itemgetter
 from typing import Any
 
+from actorflow.dataflow.deferred_keys import DeferredKeys
 from actorflow.model.elements import Batch
 from actorflow.model.key_groups import KeyRouter
 from actorflow.runtime.mailbox import Channel
@@ -27,9 +29,6 @@ __all__ = (
     "RoutedExchange",
     "SingleExchange",
 )
-
-KeyFunction = Callable[[list[Any]], list[Any]]
-TokenFunction = Callable[[list[Any]], list[Any] | None]
 
 
 class ExchangeWriter:
@@ -95,19 +94,16 @@ class SingleExchange(ExchangeWriter):
 
 
 class KeyedSingleExchange(SingleExchange):
-    """A keyed exchange to one channel: keys are computed, but nothing is routed."""
+    """A keyed exchange to one channel: nothing is routed, so whoever needs the keys computes them."""
 
-    __slots__ = ("_key_of", "_tokens_of")
+    __slots__ = ("_deferred",)
 
-    def __init__(
-        self, channels: list[Channel], records: int, key_of: KeyFunction, tokens_of: TokenFunction, tag: str | None = None
-    ) -> None:
+    def __init__(self, channels: list[Channel], records: int, deferred: DeferredKeys, tag: str | None = None) -> None:
         super().__init__(channels, records, tag)
-        self._key_of, self._tokens_of = key_of, tokens_of
+        self._deferred = deferred
 
     def _send(self, values: list[Any]) -> None:
-        keys = self._key_of(values)
-        self.output.send(self.channels[0], Batch(values, keys, self._tokens_of(keys)))
+        self.output.send(self.channels[0], Batch(values, self._deferred))
 
 
 class RoutedExchange(ExchangeWriter):
@@ -158,18 +154,19 @@ class KeyedExchange(ExchangeWriter):
         self,
         channels: list[Channel],
         records: int,
-        key_of: KeyFunction,
-        tokens_of: TokenFunction,
+        deferred: DeferredKeys,
         router: KeyRouter,
         tag: str | None = None,
     ) -> None:
         super().__init__(channels, records, tag)
-        self._key_of, self._tokens_of, self._router = key_of, tokens_of, router
+        self._key_of, self._tokens_of, self._router = deferred.keys_of, deferred.tokens_of, router
         self._plain = True
         self._filling: list[list[Any]] = [[] for _ in channels]
         self._keys: list[list[Any]] = [[] for _ in channels]
 
     def emit(self, values: list[Any]) -> None:
+        if not values:
+            return
         keys = self._key_of(values)
         tokens = self._tokens_of(keys)
         if tokens is None:
@@ -177,12 +174,17 @@ class KeyedExchange(ExchangeWriter):
         else:
             self._plain = False
             indexes = self._router.channels(tokens)
-        value_adders = [buffer.append for buffer in self._filling]
-        key_adders = [buffer.append for buffer in self._keys]
-        for index, value, key in zip(indexes, values, keys, strict=True):
-            value_adders[index](value)
-            key_adders[index](key)
+        for (add_value, add_key), value, key in zip(self._adders_of(indexes), values, keys, strict=True):
+            add_value(value)
+            add_key(key)
         self._cut(self.records)
+
+    def _adders_of(self, indexes: list[int]) -> Sequence[Any]:
+        """For each record, how to add its value and its key to its channel's buffers."""
+        adders = [(filling.append, keys.append) for filling, keys in zip(self._filling, self._keys, strict=True)]
+        if len(indexes) == 1:
+            return (adders[indexes[0]],)
+        return itemgetter(*indexes)(adders)  # type: ignore[no-any-return]  # one look-up in C for the whole batch
 
     def flush(self) -> None:
         self._cut(1)
@@ -223,11 +225,12 @@ class BroadcastExchange(SingleExchange):
 class Output:
     """All exchanges that an actor writes to, and its remainder."""
 
-    __slots__ = ("_tagged", "all_channels", "exchanges", "main", "remainder", "records_out")
+    __slots__ = ("_only", "_tagged", "all_channels", "exchanges", "main", "remainder", "records_out")
 
     def __init__(self, exchanges: list[ExchangeWriter]) -> None:
         self.exchanges = exchanges
         self.main = [exchange for exchange in exchanges if exchange.tag is None]
+        self._only = self.main[0].emit if len(self.main) == 1 else None
         self._tagged: dict[str, list[ExchangeWriter]] = {}
         self.all_channels: list[Channel] = []
         self.remainder: deque[tuple[Channel, Any]] = deque()
@@ -253,8 +256,11 @@ class Output:
     def emit(self, values: list[Any]) -> None:
         """Send records to the main outputs."""
         self.records_out += len(values)
-        for exchange in self.main:
-            exchange.emit(values)
+        if self._only is not None:
+            self._only(values)
+        else:
+            for exchange in self.main:
+                exchange.emit(values)
 
     def emit_side(self, tag: str, values: list[Any]) -> None:
         """Send records to a side output; without a reader they go nowhere, as the plan said."""

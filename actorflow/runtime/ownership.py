@@ -37,6 +37,9 @@ FIRST_WAIT_MS = 50
 
 ABORTED = "aborted checkpoint"
 
+ABORTED_HERE = object()
+"""What is read where the mark of an aborted checkpoint holds its place."""
+
 NOBODY_KNOWS = 1 << 62
 """Stands for the newest published checkpoint where that can't be told: nothing is discarded then."""
 
@@ -166,6 +169,9 @@ class Ownership:
                 manifest = await self._read_manifest(checkpoint_id)
                 if manifest is None:
                     return fencing.ManifestRead(checkpoint_id, None)
+                if manifest is ABORTED_HERE:
+                    return fencing.ManifestRead(checkpoint_id, 0)
+                assert isinstance(manifest, Manifest)
                 if checkpoint_id in self._sealed and manifest.generation == self.generation:
                     self._announce_manifest(checkpoint_id)  # written after all, though the answer was lost
                 return fencing.ManifestRead(checkpoint_id, manifest.generation, manifest.retained)
@@ -236,14 +242,14 @@ class Ownership:
         fields = await self._read(name, "claim")
         return None if fields is None else Claim.from_fields(fields, name)
 
-    async def _read_manifest(self, checkpoint_id: int) -> Manifest | None:
+    async def _read_manifest(self, checkpoint_id: int) -> Manifest | object | None:
         name = self.home.manifest(checkpoint_id)
         try:
             data = await self._patiently("get", name, lambda: self._store.get(name))
         except ObjectMissing:
             return None
         if _is_aborted(data, name):
-            return None
+            return ABORTED_HERE
         return decode_manifest(data, name)
 
     async def _list_home(self) -> fencing.HomeListed:
@@ -319,12 +325,13 @@ class Ownership:
         match base.start:
             case FromCheckpoint(checkpoint_id, _, retained):
                 name = self.home.manifest(checkpoint_id)
-                manifest = await self._read_manifest(checkpoint_id)
-                if manifest is None:
+                found = await self._read_manifest(checkpoint_id)
+                if not isinstance(found, Manifest):
                     raise RestoreFailed(
                         f"{name} is gone, and generation {base.generation} starts from it; restore it, or start from "
                         "another snapshot (--from PATH) or from nothing (--fresh)"
                     )
+                manifest = found
                 reader = SnapshotReader(self._store, self.home, checkpoint_id, self._world)
                 source = self.path_of(checkpoint_id)
             case FromPath(path, allow_unclaimed):

@@ -1,9 +1,11 @@
 """When whoever runs on the loop lets the others have a turn.
 
 Actors breathe about once a millisecond (``World.clock.slice_is_over``), not once per batch.  Work in the background
-(encoding a snapshot, folding what it left behind, reading state back) comes as an iterator of short steps and runs under
-a *duty share*: after each slice it rests as long as keeps its share of the loop.  A thread would starve instead: beside a
-busy loop it gets the interpreter's lock hardly ever.
+(encoding a snapshot, folding what it left behind, reading state back) comes as an iterator of short steps.  All of it
+together runs under one *duty*: one slice of about a millisecond, whoever's it is, and then a rest that keeps its share of
+the loop.  So snapshots of many actors take longer than one, but stall the loop no more than one.
+
+A thread would starve instead: beside a busy loop it gets the interpreter's lock hardly ever.
 """
 
 from __future__ import annotations
@@ -12,18 +14,18 @@ import asyncio
 from collections.abc import AsyncIterator, Iterable, Iterator
 from typing import TypeVar
 
+import anyio
+
 from actorflow.abc.world import Clock
 
-__all__ = ("DUTY", "Meter", "background", "breathe", "in_slices")
+__all__ = ("SHARE", "Duty", "Meter", "breathe")
 
 T = TypeVar("T")
 
-DUTY = 0.4
-"""The share of the loop that one piece of work in the background takes, at most, while it lasts."""
+SHARE = 0.4
+"""The share of the loop that work in the background takes, at most, while the job is running."""
 
 SLICE_US = 1_000
-
-_END = object()
 
 
 class Meter:
@@ -35,36 +37,44 @@ class Meter:
         self.us = 0
 
 
-async def in_slices(
-    steps: Iterable[T], clock: Clock, *, duty: float = DUTY, meter: Meter | None = None
-) -> AsyncIterator[T]:
-    """Give what the steps give, resting between slices of about a millisecond.
+class Duty:
+    """The share of the loop that all work in the background has together."""
 
-    Only the steps themselves count; whoever takes what they give may wait as long as it likes.
-    """
-    following = iter(steps)
-    used = 0
-    while True:
-        started = clock.now_us()
-        item = next(following, _END)
-        spent = clock.now_us() - started
-        used += spent
-        if meter is not None:
-            meter.us += spent
-        if item is _END:
-            return
-        yield item  # type: ignore[misc]  # what is not the end is an item
-        if used >= SLICE_US or clock.slice_is_over():
-            await clock.sleep(used / 1_000 * (1 / duty - 1))
-            used = 0
+    def __init__(self, clock: Clock, share: float = SHARE) -> None:
+        self._clock = clock
+        self._rest = (1 / share - 1) / 1_000
+        self._turn = anyio.Lock()
 
+    async def slices(self, steps: Iterable[T], meter: Meter | None = None) -> AsyncIterator[T]:
+        """Give what the steps give, in slices with rests between.  Whoever takes it may wait as long as it likes."""
+        following, is_over = iter(steps), False
+        while not is_over:
+            async with self._turn:
+                items, is_over, us = self._slice(following)
+                if meter is not None:
+                    meter.us += us
+                if not is_over:
+                    await self._clock.sleep(us * self._rest)
+            for item in items:
+                yield item
 
-async def background(
-    steps: Iterator[object], clock: Clock, *, duty: float = DUTY, meter: Meter | None = None
-) -> None:
-    """Run the steps to their end, resting between slices."""
-    async for _ in in_slices(steps, clock, duty=duty, meter=meter):
-        pass
+    async def run(self, steps: Iterable[object], meter: Meter | None = None) -> None:
+        """Run the steps to their end."""
+        async for _ in self.slices(steps, meter):
+            pass
+
+    def _slice(self, following: Iterator[T]) -> tuple[list[T], bool, int]:
+        """Take steps for a slice's time: what they gave, whether there are no more, and how long it took."""
+        clock, items = self._clock, []
+        began = clock.now_us()
+        used = 0
+        for item in following:
+            items.append(item)
+            used = clock.now_us() - began
+            # Where time is virtual it stands still meanwhile, and chance says when a slice is over.
+            if used >= SLICE_US or (not used and clock.slice_is_over()):
+                return items, False, used
+        return items, True, clock.now_us() - began
 
 
 async def breathe() -> None:

@@ -25,12 +25,12 @@ from actorflow.protocol.lifecycle import ActorStatus
 from actorflow.protocol.recovery import ListPiece, OperatorShape, RestorePlan, SubtaskPlan, plan_restore
 from actorflow.runtime.actor import COMMITTABLES, IN_FLIGHT, SPLITS, Actor
 from actorflow.runtime.ownership import Begin
-from actorflow.runtime.pace import in_slices
+from actorflow.runtime.pace import Duty
 from actorflow.runtime.snapshots import decode_elements
 
 __all__ = ("Restorer",)
 
-DUTY = 0.8
+SHARE = 0.8
 """A job that restores has nothing else to do; whoever embeds it may."""
 
 
@@ -39,6 +39,7 @@ class Restorer:
 
     def __init__(self, *, plan: Plan, world: World, codec: Codec, begin: Begin) -> None:
         self._plan, self._world, self._codec, self._begin = plan, world, codec, begin
+        self._duty = Duty(world.clock, SHARE)
         self._decision: RestorePlan | None = None
         self._elements: dict[Handle, list[bytes]] = {}
         if begin.manifest is not None:
@@ -113,9 +114,7 @@ class Restorer:
         keep = None if only is None else OwnedKeys(only, self._groups_of(actor))
         entries = 0
         try:
-            async for count in in_slices(
-                actor.backend.restore(operator, pieces, keep=keep), self._world.clock, duty=DUTY
-            ):
+            async for count in self._duty.slices(actor.backend.restore(operator, pieces, keep=keep)):
                 entries += count
         except CorruptObject as error:
             raise CorruptObject(f"{self._begin.reader.name_of(handle)}: {error}") from error

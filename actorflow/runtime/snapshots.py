@@ -8,21 +8,26 @@ coroutine: it encodes in slices under a duty share, uploads, and acknowledges.  
 from __future__ import annotations
 
 import zlib
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from actorflow.abc.objects import ObjectStore
 from actorflow.abc.state import StateSnapshot
-from actorflow.abc.world import Clock
 from actorflow.model.codec import Codec
 from actorflow.model.elements import Barrier
 from actorflow.model.handles import Handle, InlineHandle, ObjectHandle, Scope
 from actorflow.model.manifest import ListHandle, Redistribution
 from actorflow.model.paths import Home
-from actorflow.runtime.pace import Meter, in_slices
+from actorflow.runtime.pace import Duty, Meter
 
-__all__ = ("ActorSnapshot", "Instant", "OperatorPart", "decode_elements", "encode_elements", "write_behind")
+__all__ = ("ActorSnapshot", "Instant", "OperatorPart", "decode_elements", "write_behind")
+
+PIECE_BYTES = 1 << 20
+"""How much is given to the store at once."""
+
+ELEMENTS_IN_A_STEP = 64
+"""Elements of a list state that are written down in one step; each by itself, so they can be dealt out unread."""
 
 
 @dataclass(slots=True)
@@ -62,7 +67,7 @@ async def write_behind(
     home: Home,
     store: ObjectStore,
     codec: Codec,
-    clock: Clock,
+    duty: Duty,
     inline_below: int,
     meter: Meter,
 ) -> ActorSnapshot:
@@ -70,7 +75,7 @@ async def write_behind(
     if instant.rested is not None:
         await instant.rested()
     checkpoint_id = instant.barrier.checkpoint_id
-    writer = _Sections(instant, codec, clock, meter)
+    writer = _Sections(instant, codec, duty, meter)
     stream = writer.stream()
     first: list[bytes] = []
     size = 0
@@ -83,14 +88,7 @@ async def write_behind(
     if size > inline_below:
         object_name = home.private(checkpoint_id, name)
 
-        async def body() -> AsyncIterator[bytes]:
-            for piece in first:
-                yield piece
-            first.clear()
-            async for piece in stream:
-                yield piece
-
-        await store.put(object_name, body())
+        await store.put(object_name, _large_pieces(first, stream))
         objects = (object_name,)
         whole = b""
     else:
@@ -124,6 +122,19 @@ async def write_behind(
     )
 
 
+async def _large_pieces(first: list[bytes], stream: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """Gather small pieces: a store hands each to a thread, and each time the loop waits for that thread to get its turn."""
+    pieces, size = first, sum(map(len, first))
+    async for piece in stream:
+        pieces.append(piece)
+        size += len(piece)
+        if size >= PIECE_BYTES:
+            yield b"".join(pieces)
+            pieces, size = [], 0
+    if pieces:
+        yield b"".join(pieces)
+
+
 @dataclass(slots=True)
 class _Section:
     operator: str
@@ -138,8 +149,8 @@ class _Section:
 class _Sections:
     """The parts of one actor's snapshot, one after the other, and where each of them lies."""
 
-    def __init__(self, instant: Instant, codec: Codec, clock: Clock, meter: Meter) -> None:
-        self._instant, self._codec, self._clock, self._meter = instant, codec, clock, meter
+    def __init__(self, instant: Instant, codec: Codec, duty: Duty, meter: Meter) -> None:
+        self._instant, self._codec, self._duty, self._meter = instant, codec, duty, meter
         self.sections: list[_Section] = []
         self.offset = 0
 
@@ -148,12 +159,15 @@ class _Sections:
         for operator, state, redistribution, elements in self._instant.lists:
             section = _Section(operator, self.offset, state, redistribution, len(elements))
             self.sections.append(section)
-            data = encode_elements(self._codec, elements, path=f"{operator}.{state}")
-            yield self._note(section, data)
+            encoded: list[bytes] = []
+            steps = _encoded(self._codec, elements, f"{operator}.{state}")
+            async for some in self._duty.slices(steps, self._meter):
+                encoded += some
+            yield self._note(section, self._codec.encode(encoded))
         for operator in self._instant.keyed.operators():
             section = _Section(operator, self.offset)
             self.sections.append(section)
-            async for block in in_slices(self._instant.keyed.blocks(operator), self._clock, meter=self._meter):
+            async for block in self._duty.slices(self._instant.keyed.blocks(operator), self._meter):
                 if block:
                     yield self._note(section, block)
 
@@ -164,9 +178,11 @@ class _Sections:
         return data
 
 
-def encode_elements(codec: Codec, elements: list[Any], *, path: str) -> bytes:
-    """Write a list state down so that it can be dealt out again without reading its elements."""
-    return codec.encode([codec.encode(element, path=f"{path}[{index}]") for index, element in enumerate(elements)])
+def _encoded(codec: Codec, elements: list[Any], path: str) -> Iterator[list[bytes]]:
+    """Write a list state down element by element, some in each step."""
+    for start in range(0, len(elements), ELEMENTS_IN_A_STEP):
+        some = elements[start : start + ELEMENTS_IN_A_STEP]
+        yield [codec.encode(element, path=f"{path}[{start + index}]") for index, element in enumerate(some)]
 
 
 def decode_elements(codec: Codec, data: bytes) -> list[bytes]:

@@ -113,6 +113,8 @@ class SourceReader:
         self._failure: BaseException | None = None
         self._scopes: dict[str, anyio.CancelScope] = {}
         self._opened = self._cut = self._halting = False
+        self.is_refilling = False
+        """Whether a pump was given room and has not had its turn yet: being out of chunks is not being idle then."""
         assigner.join(self)
 
     def restore_union(self, elements: list[Any], takers: Sequence[int]) -> None:
@@ -198,6 +200,7 @@ class SourceReader:
             if len(queue) == CHUNKS_AHEAD // 2:
                 for room in self._pumps.values():
                     room.set()
+                self.is_refilling = True
             if chunk is DONE:
                 del self._pumps[split], self._scopes[split]
                 if not self._halting:
@@ -236,8 +239,10 @@ class SourceReader:
                 async for chunk in generator:
                     queue.append((split, chunk))
                     signal.set()
-                    while len(queue) >= CHUNKS_AHEAD:
-                        await room.wait()
+                    if len(queue) >= CHUNKS_AHEAD:
+                        while len(queue) >= CHUNKS_AHEAD:
+                            await room.wait()
+                        self.is_refilling = False
             finally:
                 close = getattr(generator, "aclose", None)
                 if close is not None:
