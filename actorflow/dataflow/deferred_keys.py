@@ -50,17 +50,17 @@ class DeferredKeys:
             tokens = tokens_of(keys, self._names)
         except InvalidValue as error:
             raise InvalidValue(f"operator {self._operator!r}: {error}") from error
-        if not self.open_to_all:
+        if self.kind is None and not self.open_to_all:
             self._learn(keys, tokens)
         return tokens
 
     def _learn(self, keys: list[Any], tokens: list[Any] | None) -> None:
-        kind = type(keys[0]) if keys else self.kind
-        if tokens is None and kind in _PLAIN and (self.kind is None or kind is self.kind):
-            if all(type(key) is kind for key in keys):
-                self.kind = kind
-                return
-        if keys:
+        if not keys:
+            return
+        kind = type(keys[0])
+        if tokens is None and kind in _PLAIN and all(type(key) is kind for key in keys):
+            self.kind = kind
+        else:
             self.give_up()
 
     def give_up(self) -> None:

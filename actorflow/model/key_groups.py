@@ -78,12 +78,14 @@ def tokens_of(keys: list[Any], names: ClassNames | None = None) -> list[Any] | N
     if not keys:
         return None
     kind = type(keys[0])
-    if countOf(map(type, keys), kind) == len(keys):
+    if not [1 for key in keys if type(key) is not kind]:  # half the price of counting types on 3.11
         if kind is str:
-            try:
-                "".join(keys).encode()
-            except UnicodeEncodeError:
-                _refuse_lone_surrogates(keys)
+            joined = "".join(keys)
+            if not joined.isascii():
+                try:
+                    joined.encode()
+                except UnicodeEncodeError:
+                    _refuse_lone_surrogates(keys)
             return None
         if kind is int or kind is bytes:
             return None

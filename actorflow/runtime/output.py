@@ -11,8 +11,7 @@ A control element goes behind the remainder of its channel, never past it: an al
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
-from operator import itemgetter
+from collections.abc import Callable
 from typing import Any
 
 from actorflow.dataflow.deferred_keys import DeferredKeys
@@ -134,11 +133,9 @@ class RoutedExchange(ExchangeWriter):
     def _cut(self, at_least: int) -> None:
         records = self.records
         for index, values in enumerate(self._filling):
-            if len(values) >= at_least:
-                self._filling[index] = []
-                for start in range(0, len(values), records):
-                    piece = values if len(values) <= records else values[start : start + records]
-                    self.output.send(self.channels[index], Batch(piece))
+            while len(values) >= at_least:
+                self.output.send(self.channels[index], Batch(values if len(values) <= records else values[:records]))
+                values = self._filling[index] = values[records:]  # what is more than a buffer waits for company
 
     @property
     def is_filling(self) -> bool:
@@ -159,6 +156,7 @@ class KeyedExchange(ExchangeWriter):
         tag: str | None = None,
     ) -> None:
         super().__init__(channels, records, tag)
+        deferred.give_up()  # routing needs every key now, so none of them is left to the receiver
         self._key_of, self._tokens_of, self._router = deferred.keys_of, deferred.tokens_of, router
         self._plain = True
         self._filling: list[list[Any]] = [[] for _ in channels]
@@ -174,17 +172,12 @@ class KeyedExchange(ExchangeWriter):
         else:
             self._plain = False
             indexes = self._router.channels(tokens)
-        for (add_value, add_key), value, key in zip(self._adders_of(indexes), values, keys, strict=True):
-            add_value(value)
-            add_key(key)
+        value_adders = [buffer.append for buffer in self._filling]
+        key_adders = [buffer.append for buffer in self._keys]
+        for index, value, key in zip(indexes, values, keys, strict=True):
+            value_adders[index](value)
+            key_adders[index](key)
         self._cut(self.records)
-
-    def _adders_of(self, indexes: list[int]) -> Sequence[Any]:
-        """For each record, how to add its value and its key to its channel's buffers."""
-        adders = [(filling.append, keys.append) for filling, keys in zip(self._filling, self._keys, strict=True)]
-        if len(indexes) == 1:
-            return (adders[indexes[0]],)
-        return itemgetter(*indexes)(adders)  # type: ignore[no-any-return]  # one look-up in C for the whole batch
 
     def flush(self) -> None:
         self._cut(1)
@@ -192,15 +185,15 @@ class KeyedExchange(ExchangeWriter):
     def _cut(self, at_least: int) -> None:
         records = self.records
         for index, values in enumerate(self._filling):
-            if len(values) < at_least:
-                continue
             keys = self._keys[index]
-            self._filling[index], self._keys[index] = [], []
-            if len(values) <= records:
-                self._send(index, values, keys)
-                continue
-            for start in range(0, len(values), records):
-                self._send(index, values[start : start + records], keys[start : start + records])
+            while len(values) >= at_least:
+                if len(values) <= records:
+                    self._send(index, values, keys)
+                else:
+                    self._send(index, values[:records], keys[:records])
+                # What is more than a buffer waits for company.
+                values, keys = values[records:], keys[records:]
+                self._filling[index], self._keys[index] = values, keys
 
     def _send(self, index: int, values: list[Any], keys: list[Any]) -> None:
         tokens = None if self._plain else self._tokens_of(keys)
