@@ -143,9 +143,17 @@ class RoutedExchange(ExchangeWriter):
 
 
 class KeyedExchange(ExchangeWriter):
-    """To several channels by key group.  Keys are their own tokens until a batch comes in which one is not."""
+    """To several channels by key group.
 
-    __slots__ = ("_filling", "_key_of", "_keys", "_plain", "_router", "_tokens_of")
+    One loop computes a record's key, looks its channel up and adds both to the channel's buffers.  That is right while
+    all keys are exactly of one plain type, so that a key is its own token, and as long as each was seen before; the first
+    that is new or of another type sends the rest of what was emitted the general way, which learns it.
+    """
+
+    __slots__ = ("_deferred", "_emitted", "_filling", "_keys", "_kind", "_learned", "_plain", "_router", "_targets")
+
+    LEARNED_AT_MOST = 65_536
+    """How many keys are remembered; then all are forgotten, which costs a key that is known nothing."""
 
     def __init__(
         self,
@@ -156,28 +164,72 @@ class KeyedExchange(ExchangeWriter):
         tag: str | None = None,
     ) -> None:
         super().__init__(channels, records, tag)
-        deferred.give_up()  # routing needs every key now, so none of them is left to the receiver
-        self._key_of, self._tokens_of, self._router = deferred.keys_of, deferred.tokens_of, router
+        self._deferred, self._router = deferred, router
+        self._kind: type | None = None
+        self._targets: dict[Any, int] = {}
+        self._learned = self._emitted = 0
         self._plain = True
+        """Whether all keys so far were their own tokens."""
         self._filling: list[list[Any]] = [[] for _ in channels]
         self._keys: list[list[Any]] = [[] for _ in channels]
 
     def emit(self, values: list[Any]) -> None:
-        if not values:
+        deferred = self._deferred
+        kind, targets, key_of = self._kind, self._targets, deferred.function
+        if kind is None:
+            self._route(values, deferred.keys_of(values))
             return
-        keys = self._key_of(values)
-        tokens = self._tokens_of(keys)
-        if tokens is None:
-            indexes = self._router.channels(keys)
-        else:
-            self._plain = False
-            indexes = self._router.channels(tokens)
+        self._emitted += len(values)
         value_adders = [buffer.append for buffer in self._filling]
         key_adders = [buffer.append for buffer in self._keys]
-        for index, value, key in zip(indexes, values, keys, strict=True):
+        records = iter(values)
+        for value in records:
+            try:
+                key = key_of(value)
+            except Exception as error:
+                raise deferred.failed(error, value) from error
+            if type(key) is not kind:
+                break
+            try:
+                index = targets[key]
+            except KeyError:
+                break
             value_adders[index](value)
             key_adders[index](key)
+        else:
+            self._cut(self.records)
+            return
+        rest = list(records)
+        self._route([value, *rest], [key, *deferred.keys_of(rest)])
+
+    def _route(self, values: list[Any], keys: list[Any]) -> None:
+        """The general way: tokens for all keys, channels for all tokens."""
+        tokens = self._deferred.tokens_of(keys)
+        indexes = self._router.channels(keys if tokens is None else tokens)
+        for index, value, key in zip(indexes, values, keys, strict=True):
+            self._filling[index].append(value)
+            self._keys[index].append(key)
+        if tokens is not None:
+            self._plain, self._kind = False, None
+        elif self._plain:
+            self._learn(keys, indexes)
         self._cut(self.records)
+
+    def _learn(self, keys: list[Any], indexes: list[int]) -> None:
+        if not keys:
+            return
+        kind = type(keys[0])
+        if self._kind not in (None, kind) or any(type(key) is not kind for key in keys):
+            self._plain, self._kind = False, None  # two plain types: each key is its own token, but 1 could meet True
+            return
+        self._kind = kind
+        self._targets.update(zip(keys, indexes, strict=True))
+        self._learned += len(keys)
+        if len(self._targets) > self.LEARNED_AT_MOST:
+            self._targets.clear()
+            if self._learned * 2 > self._emitted:
+                self._plain, self._kind = False, None  # most keys come once: remembering them does not pay
+            self._learned = self._emitted = 0
 
     def flush(self) -> None:
         self._cut(1)
@@ -196,7 +248,7 @@ class KeyedExchange(ExchangeWriter):
                 self._filling[index], self._keys[index] = values, keys
 
     def _send(self, index: int, values: list[Any], keys: list[Any]) -> None:
-        tokens = None if self._plain else self._tokens_of(keys)
+        tokens = None if self._plain else self._deferred.tokens_of(keys)
         self.output.send(self.channels[index], Batch(values, keys, tokens))
 
     @property
