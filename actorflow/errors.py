@@ -105,6 +105,10 @@ class CorruptObject(StorageFailed):
 class Fenced(ActorflowError):
     """Raised when a newer owner claimed the job's home; names its host and process.  Nothing was committed since."""
 
+    def __init__(self, explanation: str, *, generation: int = 0) -> None:
+        self.generation = generation
+        super().__init__(explanation)
+
 
 class MissingExtra(ActorflowError):
     """Raised when an optional dependency is needed and absent; names the extra to install."""

@@ -55,7 +55,7 @@ T_contra = TypeVar("T_contra", contravariant=True)
 Position = TypeVar("Position")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Chunk(Generic[T]):
     """Some records, and where to go on after them.
 

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Awaitable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from actorflow.abc.disk import Disk
-from actorflow.abc.objects import ObjectStores
-from actorflow.model.ids import ActorId
-from actorflow.model.journal import Entry
+if TYPE_CHECKING:  # the journal has many entries, and a program that builds a job needs none of them
+    from actorflow.abc.disk import Disk
+    from actorflow.abc.objects import ObjectStores
+    from actorflow.model.ids import ActorId
+    from actorflow.model.journal import Entry
 
 __all__ = ("Clock", "Entropy", "Load", "Observer", "World")
 
