@@ -26,6 +26,7 @@ from actorflow.protocol.fencing import Effect
 from actorflow.protocol.fencing_steps import Event
 from actorflow.protocol.ownership import Base, Claim, FromCheckpoint, FromPath, Latest, Nothing, Path, Told
 from actorflow.runtime.snapshot_reader import SnapshotReader
+from actorflow.storage.opening import folder_of
 
 __all__ = ("Begin", "Ownership", "Permitted", "Refused", "Taken")
 
@@ -92,20 +93,36 @@ class Ownership:
         self._location = checkpoints.storage
         self._codec = Codec()
         self.allow_unclaimed = False
-        told: Told
-        match resume_from:
-            case "latest":
-                told = Latest()
-            case "nothing":
-                told = Nothing()
-            case path:
-                told = Path(path=path, rewind=rewind, own_checkpoint=self._own_checkpoint(path))
-        self._machine = fencing.Fencing(told, host=world.host, process=world.process)
+        self._resume_from, self._rewind = resume_from, rewind
+        self._machine: fencing.Fencing
         self.generation = 0
         self._next_id = 1
         self._sweeps: list[fencing.Sweep] = []
         self._aborted: list[int] = []
         self._sealed: dict[int, bytes] = {}
+
+    async def locate(self) -> None:
+        """Find out where the home really is, before anything else.
+
+        A folder is known by its absolute path with every link followed: two ways to one folder are one home (R052), and a
+        home is the same from whatever folder the process was started.
+        """
+        self._location = await self._resolve(self._location)
+        told: Told
+        match self._resume_from:
+            case "latest":
+                told = Latest()
+            case "nothing":
+                told = Nothing()
+            case path:
+                real = await self._resolve(path) or path
+                told = Path(path=real, rewind=self._rewind, own_checkpoint=self._own_checkpoint(real))
+        self._machine = fencing.Fencing(told, host=self._world.host, process=self._world.process)
+
+    async def _resolve(self, location: str | None) -> str | None:
+        if location is None or ("://" in location and not location.startswith("file:")):
+            return location
+        return await self._world.disk.resolve(folder_of(location))
 
     # ── names for people ─────────────────────────────────────────────────────────────────────
 
@@ -459,6 +476,16 @@ class Ownership:
 
     async def end(self, *, finished: bool, next_id: int) -> None:
         """The job is over and its checkpoints are to go; what says that it finished is written before they do."""
+        if not self._machine.is_running:
+            # It ends between two attempts; only who owns the home deletes in it.
+            for answer in await self._feed(fencing.Started(at_ms=self._world.clock.wall_ms())):
+                match answer:
+                    case fencing.StandDown(by_generation):
+                        raise await self._fenced(by_generation)
+                    case fencing.AlreadyFinished():
+                        return
+                    case fencing.Restore(base):
+                        self.generation, self._next_id = base.generation, max(self._next_id, base.next_id)
         answers = await self._feed(fencing.Ended(finished=finished, next_id=max(next_id, self._next_id)))
         for answer in answers:
             match answer:

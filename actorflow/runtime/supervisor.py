@@ -25,11 +25,12 @@ from actorflow.errors import (
     InvalidValue,
     JobFailed,
     RestoreFailed,
+    StorageFailed,
 )
 from actorflow.model import journal
 from actorflow.protocol.lifecycle import JobStatus, job_life
 from actorflow.protocol.restart import AttemptFailed, GiveUp, RestartAfter
-from actorflow.runtime.attempt import Attempt, Outcome
+from actorflow.runtime.attempt import Attempt, Outcome, leaves_of
 from actorflow.runtime.handle import CheckpointInfo, Progress, Status, not_running
 from actorflow.runtime.homes import claim_home_in_process, release_home_in_process
 from actorflow.runtime.ownership import Begin, Ownership
@@ -68,7 +69,8 @@ class Supervisor:
         self._restarts = 0
         self._restored: int | None = None
         self._scope: anyio.CancelScope | None = None
-        self._cancelled = False
+        self._cancelled = self._left_uncommitted = False
+        self._halted: dict[str, None] = {}
         self._last_checkpoint: CheckpointInfo | None = None
         self._waiting_for = "its turn"
         self._decided_on: Exception | None = None
@@ -79,11 +81,13 @@ class Supervisor:
 
     async def run(self) -> None:
         """Live; never raises an ``Exception``: what went wrong is in ``failure``."""
-        home = self._ownership.identity
-        held = False
+        home, held = "", False
         try:
-            claim_home_in_process(home)
-            held = True
+            await self._ownership.locate()
+            if not self._ownership.is_in_memory:
+                home = self._ownership.identity
+                claim_home_in_process(home)
+                held = True
             with anyio.CancelScope() as self._scope:
                 if self._cancelled:
                     self._scope.cancel()
@@ -92,6 +96,9 @@ class Supervisor:
                 await self._end_canceled()
         except Exception as error:
             await self._end_failed(error)
+        except anyio.get_cancelled_exc_class():
+            await self._end_canceled()  # not by us: whoever runs this job did not wait for its end
+            raise
         finally:
             if held:
                 release_home_in_process(home)
@@ -107,11 +114,12 @@ class Supervisor:
             try:
                 begin = await self._ownership.take()
                 outcome = Outcome.FINISHED_BEFORE if begin is None else await self._try(begin)
+                with anyio.CancelScope(shield=True):
+                    await self._end(outcome)
             except Exception as error:
                 await self._after_failure(error)
-                continue
-            await self._end(outcome)
-            return
+            else:
+                return
 
     async def _try(self, begin: Begin) -> Outcome:
         self._number += 1
@@ -134,6 +142,7 @@ class Supervisor:
             ownership=self._ownership,
             begin=begin,
             number=self._number,
+            halted=self._halted,
             on_running=self._on_running,
             on_completed=self._on_completed,
             is_final=self._is_final,
@@ -145,6 +154,7 @@ class Supervisor:
         finally:
             self._completed += attempt.checkpoints_completed
             self._failed += attempt.checkpoints_failed
+            self._left_uncommitted = attempt.left_uncommitted
             self._attempt = None
 
     def _on_running(self) -> None:
@@ -170,14 +180,14 @@ class Supervisor:
         """Decide, once per failure, whether no attempt follows it."""
         if self._decided_on is not error:
             self._decided_on, self._decision = error, None
-            if self.has_run and not isinstance(_leaf(error), NOT_TRIED_AGAIN):
+            if self.has_run and not self._cancelled and not isinstance(_cause(error), NOT_TRIED_AGAIN):
                 draw = self.world.entropy.uniform("restart jitter")
                 (self._decision,) = self._strategy.on(AttemptFailed(at_ms=self.world.clock.now_ms(), draw=draw))
         return not isinstance(self._decision, RestartAfter)
 
     async def _after_failure(self, error: Exception) -> None:
         """Wait for the time of the next attempt; raises when there is none."""
-        cause = _leaf(error)
+        cause = _cause(error)
         if self._is_final(error):
             if isinstance(self._decision, GiveUp):
                 error.add_note(self._decision.reason)
@@ -209,20 +219,21 @@ class Supervisor:
             self._announce(journal.JobFinished(job=self.plan.job))
             self.life.go(JobStatus.FINISHED)
         else:
-            await self._retire(Ending.SUSPENDED)
+            await self._retire_or_tell(Ending.SUSPENDED)
             checkpoint = self._last_checkpoint.checkpoint_id if self._last_checkpoint is not None else None
             self._announce(journal.JobStopped(job=self.plan.job, checkpoint=checkpoint))
             self.life.go(JobStatus.STOPPED)
 
     async def _end_canceled(self) -> None:
         with anyio.CancelScope(shield=True):
+            self._cancelled = True
             self._go(JobStatus.CANCELING)
-            await self._retire(Ending.CANCELED)
+            await self._retire_or_tell(Ending.CANCELED)
             self._announce(journal.JobCanceled(job=self.plan.job))
             self.life.go(JobStatus.CANCELED)
 
     async def _end_failed(self, error: Exception) -> None:
-        cause = _leaf(error)
+        cause = _cause(error)
         if isinstance(cause, Fenced):
             self.failure = cause
             self.life.go(JobStatus.FENCED)
@@ -250,14 +261,32 @@ class Supervisor:
             with anyio.CancelScope(shield=True):
                 try:
                     await self._retire(Ending.FAILED)
-                except Exception as second:
+                except ActorflowError as second:
                     self.failure.add_note(f"and its checkpoints could not be cleaned up: {second}")
         if self.on_failure is not None:
             self.on_failure()
 
     async def _retire(self, ending: Ending) -> None:
-        if self.has_run and not self.settings.checkpoints.retention.keeps(ending):
-            await self._ownership.end(finished=False, next_id=0)
+        """Delete the checkpoints, where the retention policy says so."""
+        if not self.has_run or self.settings.checkpoints.retention.keeps(ending):
+            return
+        if self._left_uncommitted:
+            raise StorageFailed("the next start needs them to commit what is prepared")
+        await self._ownership.end(finished=False, next_id=0)
+
+    async def _retire_or_tell(self, ending: Ending) -> None:
+        """The same at an end that stays what it is, whatever becomes of the checkpoints."""
+        try:
+            await self._retire(ending)
+        except StorageFailed as error:
+            self._announce(
+                journal.FellBack(
+                    subject=f"checkpoints of job {self.plan.job!r}",
+                    wanted=f"deleted, as retention={self.settings.checkpoints.retention} says",
+                    taken="kept",
+                    why=str(error),
+                )
+            )
 
     async def leave(self) -> None:
         """The block was left normally: stop with a last checkpoint, or give up on it after ``stop_within``."""
@@ -269,6 +298,8 @@ class Supervisor:
                 await self.stop()
             except CheckpointAborted as aborted:
                 reason = str(aborted)
+            except ActorflowError:
+                await self.ended.wait()  # it failed for good, which is told by whoever runs the job
         if limit.cancelled_caught:
             reason = f"no last checkpoint within stop_within={self.settings.stop_within.total_seconds():g} s"
         if not self.ended.is_set() and reason:
@@ -302,18 +333,31 @@ class Supervisor:
                     AbortReason.COORDINATOR_SUSPENDED, detail=f"job {self.plan.job!r}: {self.status()}"
                 )
             await self.world.clock.sleep(10)
-        if self._attempt is None or self.life.status is JobStatus.FINISHING:
+        attempt = self._attempt
+        if attempt is None or self.life.status is JobStatus.FINISHING:
             await self.ended.wait()
             return self._last_checkpoint
-        info = await self._attempt.stop()
-        await self.ended.wait()
+        info = await attempt.stop(self._halted)
+        await self._end_of(attempt, f"its snapshot {info.path} is complete", info.checkpoint_id)
         return info
 
     async def drain(self) -> None:
         """See ``JobHandle.drain``."""
-        if self._attempt is None:
+        attempt = self._attempt
+        if attempt is None:
             raise not_running(self.plan.job, self.life.status)
-        self._attempt.drain()
+        attempt.drain()
+        await self._end_of(attempt, "it is not drained any more")
+
+    async def _end_of(self, attempt: Attempt, but: str, checkpoint_id: int | None = None) -> None:
+        """Wait for the end of the job; raises when it goes on instead, or failed."""
+        await attempt.gone.wait()
+        if attempt.has_failed and not self.life.is_over and not self._cancelled:
+            raise CheckpointAborted(
+                AbortReason.JOB_RESTARTED,
+                checkpoint_id=checkpoint_id,
+                detail=f"the attempt failed before it came to its end, so the job goes on; {but}",
+            )
         await self.ended.wait()
         if self.failure is not None:
             raise self.failure
@@ -329,7 +373,7 @@ class Supervisor:
 
     async def query(self, state: str, key: Any) -> Any:
         """See ``JobHandle.query``."""
-        if self._attempt is None:
+        if self._attempt is None or not self._attempt.is_running:
             raise not_running(self.plan.job, self.life.status)
         return self._attempt.query(state, key)
 
@@ -369,11 +413,12 @@ class Supervisor:
         self.world.observer.announce(entry)
 
 
-def _leaf(error: BaseException) -> BaseException:
-    """The first failure inside a group, or the error itself."""
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error
+def _cause(error: BaseException) -> BaseException:
+    """The one of several failures that decides what follows: one that no attempt can mend, else the first."""
+    leaves = leaves_of(error)
+    decisive = [leaf for leaf in leaves if isinstance(leaf, Fenced)]
+    decisive += [leaf for leaf in leaves if isinstance(leaf, NOT_TRIED_AGAIN)]
+    return [*decisive, *leaves][0]
 
 
 def _short(error: BaseException) -> str:
