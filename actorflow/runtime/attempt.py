@@ -6,8 +6,9 @@ exception arrives somewhere.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from enum import Enum
+from functools import partial
 from typing import Any
 
 import anyio
@@ -18,7 +19,7 @@ from actorflow.abc.world import World
 from actorflow.config import Guarantee, Settings
 from actorflow.dataflow.chaining import Chain, ChainContext
 from actorflow.dataflow.plan import OperatorKind, Plan, Vertex
-from actorflow.errors import ActorflowError, CheckpointAborted, Fenced, InvalidValue
+from actorflow.errors import AbortReason, ActorflowError, CheckpointAborted, Fenced, OperatorFailed, StorageFailed
 from actorflow.model import journal
 from actorflow.model.codec import Codec
 from actorflow.model.elements import CheckpointKind
@@ -26,10 +27,11 @@ from actorflow.model.ids import ActorId, ChannelId
 from actorflow.model.key_groups import key_group, subtask_of, token_of
 from actorflow.protocol.alignment import Alignment
 from actorflow.protocol.lifecycle import ActorStatus, JobStatus
-from actorflow.runtime.actor import Actor, Ask, CheckpointDone, Drain, Inject
+from actorflow.runtime.actor import CLOSE_WITHIN_S, Actor, Ask, CheckpointDone, Drain, Inject
 from actorflow.runtime.async_lane import AsyncLane
 from actorflow.runtime.checkpointing import Checkpointing
-from actorflow.runtime.collector import after_restore
+from actorflow.runtime.collector import Collector
+from actorflow.runtime.committer import Committer
 from actorflow.runtime.exchanges import make_writer, targets
 from actorflow.runtime.handle import CheckpointInfo, OperatorProgress, Progress
 from actorflow.runtime.mailbox import Channel, Gate, Mailbox
@@ -40,7 +42,7 @@ from actorflow.runtime.sinks import open_sink, sweep_sink
 from actorflow.runtime.source_reader import SourceReader, SplitAssigner
 from actorflow.state.memory import MemoryBackend
 
-__all__ = ("Attempt", "Outcome")
+__all__ = ("Attempt", "Outcome", "leaves_of")
 
 
 class Outcome(Enum):
@@ -64,6 +66,7 @@ class Attempt:
         ownership: Ownership,
         begin: Begin,
         number: int,
+        halted: Iterable[str],
         on_running: Callable[[], None],
         on_completed: Callable[[CheckpointInfo], None],
         is_final: Callable[[Exception], bool],
@@ -72,17 +75,20 @@ class Attempt:
         self._plan, self._settings, self._world = plan, settings, world
         self._store, self._ownership, self._begin, self._number = store, ownership, begin, number
         self._on_running, self._is_final = on_running, is_final
+        self._halted = (*halted,)
         self._codec = Codec(plan.registry)
         self.actors: dict[ActorId, Actor] = {}
         self._assigners: dict[str, SplitAssigner] = {}
         self._outcome: Outcome | None = None
-        self._over = anyio.Event()
+        self._over, self.gone = anyio.Event(), anyio.Event()
         self._failure: BaseException | None = None
+        self.has_failed = self.left_uncommitted = False
         self._began_ms = world.clock.now_ms()
         self._phase = "the actors to be built"
         self._group: anyio.abc.TaskGroup
         self._restorer = Restorer(plan=plan, world=world, codec=self._codec, begin=begin)
         self._plan = self._restorer.plan
+        self._collector = Collector(world.clock, self._records_in) if world.owns_process else None
         self._checkpointing = Checkpointing(
             plan=self._plan,
             settings=settings,
@@ -98,6 +104,7 @@ class Attempt:
             on_final=self._end,
             on_failed=self._fail,
             go=go,
+            collector=self._collector,
         )
 
     # ── run ──────────────────────────────────────────────────────────────────────────────────
@@ -110,15 +117,26 @@ class Attempt:
                 self._build()
                 await self._start()
                 await self._over.wait()
+                if self._failure is None:
+                    with anyio.move_on_after(CLOSE_WITHIN_S):
+                        await self._checkpointing.files_settled()
                 self._group.cancel_scope.cancel()
         except BaseExceptionGroup as group:
             failure = _plain(group)
         except BaseException as error:  # a cancellation too: everything is taken down first
             failure = error
-        if self._failure is not None:
-            failure = self._failure
-        with anyio.CancelScope(shield=True):
-            await self._close(failure)
+        failure = self._with_unheard(_joined(self._failure, failure))
+        self.has_failed = failure is not None
+        try:
+            with anyio.CancelScope(shield=True):
+                await self._close(failure)
+        except BaseException:
+            self.has_failed = True
+            raise
+        finally:
+            if self._collector is not None:
+                self._collector.end()
+            self.gone.set()
         if failure is not None:
             raise failure
         assert self._outcome is not None
@@ -128,28 +146,32 @@ class Attempt:
         self._phase = "the state to be restored"
         await self._restorer.restore(self.actors)
         await self._open()
-        if self._world.owns_process:
-            after_restore()
+        if self._collector is not None:
+            self._collector.begin()
+            self.spawn(self._collector.run, name="collector")
         for actor in self.actors.values():
             self.spawn(actor.run, name=str(actor.id))
         self._phase = ""
         self._on_running()
         self._checkpointing.start(self.actors)
-        self.spawn(self._sweep, name="sweep")
+        self._ask_for_sweeps()
 
-    async def _sweep(self) -> None:
-        """Remove what older generations left, beside everything else."""
+    def _ask_for_sweeps(self) -> None:
+        """Remove what older generations left: of each sink in its first actor's turn, of the home beside everything."""
         chains: dict[str, list[Actor]] = {}
         for actor in self.actors.values():
             if actor.sink is not None:
                 chains.setdefault(actor.id.operator, []).append(actor)
         for actors in chains.values():
-            await sweep_sink(actors[0], actors)
-        await self._ownership.sweep()
+            actors[0].mailbox.put_control(Ask(partial(sweep_sink, actors[0], actors)))
+        self.spawn(self._ownership.sweep, name="sweep")
 
     def spawn(self, function: Callable[..., Coroutine[Any, Any, None]], *args: Any, name: str) -> None:
         """Start a child of this attempt."""
         self._group.start_soon(function, *args, name=name)
+
+    def _records_in(self) -> int:
+        return sum(actor.records_in for actor in self.actors.values())
 
     def _end(self, outcome_kind: CheckpointKind) -> None:
         self._outcome = Outcome.STOPPED if outcome_kind is CheckpointKind.STOP else Outcome.FINISHED
@@ -162,29 +184,59 @@ class Attempt:
 
     async def _close(self, failure: BaseException | None) -> None:
         """Take everything down.  When the job ends here, what was permitted is committed first."""
-        self._checkpointing.stop()
         ends_here = failure is None or not isinstance(failure, Exception) or self._is_final(failure)
-        if isinstance(failure, Fenced):
+        self._checkpointing.stop(AbortReason.JOB_ENDED if ends_here else AbortReason.JOB_RESTARTED)
+        if any(isinstance(leaf, Fenced) for leaf in leaves_of(failure)):
             ends_here = False
+        errors: list[Exception] = []
+        async with anyio.create_task_group() as closing:
+            for actor in self.actors.values():
+                closing.start_soon(self._close_actor, actor, ends_here, errors, name=f"close {actor.id}")
+        if errors and failure is None:
+            raise errors[0] if len(errors) == 1 else ExceptionGroup("several actors could not be closed", errors)
+
+    def _with_unheard(self, failure: BaseException | None) -> BaseException | None:
+        """What children of actors raised on their way out, on top of what ended the attempt; an end that came before stays."""
+        if failure is None or not isinstance(failure, Exception | anyio.get_cancelled_exc_class()):
+            return failure
         for actor in self.actors.values():
-            try:
-                if actor.committer is not None:
-                    if ends_here:
-                        await actor.committer.close(self._ownership.published)
-                    else:
-                        actor.committer.abandon()
-                await actor.close()
-            except Exception as error:
-                self._world.observer.announce(
-                    journal.FellBack(
-                        subject=f"closing {actor.id}",
-                        wanted="a clean end",
-                        taken="what was permitted is committed by the next start" if ends_here else "left as it is",
-                        why=f"{type(error).__name__}: {error}",
-                    )
-                )
-                if failure is None:
-                    raise
+            if actor.unheard is not None:
+                failure = _joined(actor.unheard, failure)
+        return failure
+
+    async def _close_actor(self, actor: Actor, ends_here: bool, errors: list[Exception]) -> None:
+        try:
+            if actor.committer is not None and ends_here:
+                await self._finish_commits(actor, actor.committer)
+            elif actor.committer is not None:
+                actor.committer.abandon()
+        except Exception as error:
+            self.left_uncommitted = True
+            errors.append(error)
+            self._tell_of_closing(actor, "what was permitted is committed by the next start", error)
+        try:
+            await actor.close()
+        except Exception as error:
+            errors.append(error)
+            self._tell_of_closing(actor, "left as it is", error)
+        if actor.unheard is not None and not self.has_failed:
+            self._tell_of_closing(actor, "left as it is", actor.unheard)
+
+    async def _finish_commits(self, actor: Actor, committer: Committer) -> None:
+        with anyio.move_on_after(CLOSE_WITHIN_S, shield=True) as limit:
+            await committer.close(self._ownership.published)
+        if limit.cancelled_caught:
+            raise StorageFailed(f"operator {actor.operators[-1]!r}: committing took longer than {CLOSE_WITHIN_S:g} s")
+
+    def _tell_of_closing(self, actor: Actor, taken: str, error: Exception) -> None:
+        self._world.observer.announce(
+            journal.FellBack(
+                subject=f"closing {actor.id}",
+                wanted="a clean end",
+                taken=taken,
+                why=f"{type(error).__name__}: {error}",
+            )
+        )
 
     # ── build ────────────────────────────────────────────────────────────────────────────────
 
@@ -261,6 +313,8 @@ class Attempt:
                 signal=mailbox.signal,
                 spawn=self.spawn,
             )
+            if first.name in self._halted:
+                reader.halt()
         elif chain.async_operator is not None:
             lane = AsyncLane(
                 chain.async_operator,
@@ -309,6 +363,7 @@ class Attempt:
                     restored_checkpoint=self._begin.restored_checkpoint,
                     spawn=self.spawn,
                 )
+                self._say_when_it_commits(actor)
         for name, assigner in self._assigners.items():
             self._phase = f"source {name} in discover"
             try:
@@ -316,7 +371,27 @@ class Attempt:
             except ActorflowError as error:
                 error.add_note(f"operator {name!r}: its splits could not be found")
                 raise
+            except Exception as error:
+                raise OperatorFailed(
+                    name, 0, cause=f"finding its splits raised {type(error).__name__}: {error}"
+                ) from error
             self.spawn(assigner.keep_discovering, name=f"{name} looks for splits")
+
+    def _say_when_it_commits(self, actor: Actor) -> None:
+        """Without periodic checkpoints an exactly-once sink shows nothing before the end; nobody should find out late."""
+        if (
+            self._settings.checkpoints.every is None
+            and actor.committer is not None
+            and actor.id.subtask == 0
+            and self._number == 1
+        ):
+            self._world.observer.announce(
+                journal.SettingIgnored(
+                    setting="checkpoints.every",
+                    why=f"it is not set, so operator {actor.operators[-1]!r}, which commits with checkpoints, commits at "
+                    "those that are asked for and at the end",
+                )
+            )
 
     # ── between checkpointing and actors ─────────────────────────────────────────────────────
 
@@ -337,26 +412,37 @@ class Attempt:
         """Take a checkpoint and wait for it."""
         return await self._checkpointing.request(CheckpointKind.REQUESTED)
 
-    async def stop(self) -> CheckpointInfo:
-        """Take the last checkpoint; sources that can't be read again give out first what they accepted."""
-        names = [operator.name for operator in self._plan.sources() if operator.source.halt()]
-        readers = [
-            actor.reader
-            for actor in self.actors.values()
-            if actor.reader is not None and actor.operators[0] in names
-        ]
+    async def stop(self, halted: dict[str, None]) -> CheckpointInfo:
+        """Take the last checkpoint; sources that can't be read again give out first what they accepted.
+
+        ``halted`` collects their names: whatever becomes of this attempt, they end because the job stops.
+        """
+        halted.update(dict.fromkeys(operator.name for operator in self._plan.sources() if operator.source.halt()))
+        readers = self._readers(halted)
         for reader in readers:
             reader.halt()
         while not all(reader.is_drained for reader in readers):
+            if self._over.is_set() or self.gone.is_set():
+                raise CheckpointAborted(AbortReason.JOB_RESTARTED)
             await self._world.clock.sleep(2)
         return await self._checkpointing.request(CheckpointKind.STOP)
 
     def drain(self) -> None:
         """End every source here; one that can't be read again first gives out what it accepted."""
-        ending = {operator.name for operator in self._plan.sources() if operator.source.halt()}
+        ending = [operator.name for operator in self._plan.sources() if operator.source.halt()]
+        for reader in self._readers(ending):
+            reader.end()
         for actor in self.actors.values():
             if actor.reader is not None and actor.operators[0] not in ending:
                 actor.mailbox.put_control(Drain())
+
+    def _readers(self, names: Iterable[str]) -> list[SourceReader]:
+        wanted = [*names]
+        return [
+            actor.reader
+            for actor in self.actors.values()
+            if actor.reader is not None and actor.operators[0] in wanted
+        ]
 
     def query(self, state: str, key: Any) -> Any:
         """The value of a keyed state at this moment."""
@@ -407,28 +493,45 @@ class Attempt:
             ),
         )
 
+    @property
+    def is_running(self) -> bool:
+        """Whether state is restored and all actors are open."""
+        return not self._phase and not self._over.is_set()
+
     def waiting_for(self) -> str:
         """A sentence when the job is not simply running (R163)."""
         if self._phase:
             seconds = (self._world.clock.now_ms() - self._began_ms) / 1_000
-            return f"{self._phase} (for {seconds:.0f} s)"
+            restored = self._begin.restored_checkpoint
+            since = "" if restored is None else f", since the attempt began that goes on from checkpoint {restored}"
+            return f"{self._phase} (for {seconds:.0f} s{since})"
         return self._checkpointing.waiting_for()
+
+
+def leaves_of(error: BaseException | None) -> list[BaseException]:
+    """The failures inside a group, however deep, each once; or the error itself."""
+    if not isinstance(error, BaseExceptionGroup):
+        return [] if error is None else [error]
+    leaves: list[BaseException] = []
+    for inner in error.exceptions:
+        leaves += [leaf for leaf in leaves_of(inner) if not any(leaf is other for other in leaves)]
+    return leaves
 
 
 def _plain(group: BaseExceptionGroup[BaseException]) -> BaseException:
     """One failure stays itself; several stay a group, flat."""
-    leaves: list[BaseException] = []
-
-    def collect(error: BaseException) -> None:
-        if isinstance(error, BaseExceptionGroup):
-            for inner in error.exceptions:
-                collect(inner)
-        elif not any(error is leaf for leaf in leaves):
-            leaves.append(error)
-
-    collect(group)
+    leaves = leaves_of(group)
     if len(leaves) == 1:
         return leaves[0]
     if all(isinstance(leaf, Exception) for leaf in leaves):
         return ExceptionGroup("several actors failed", [leaf for leaf in leaves if isinstance(leaf, Exception)])
     return BaseExceptionGroup("several actors failed", leaves)
+
+
+def _joined(told: BaseException | None, raised: BaseException | None) -> BaseException | None:
+    """What ended the attempt, and what was raised on top of it while it was taken down."""
+    if told is None or raised is None or told is raised:
+        return told if told is not None else raised
+    if isinstance(raised, anyio.get_cancelled_exc_class()):
+        return told
+    return _plain(BaseExceptionGroup("", [told, raised]))

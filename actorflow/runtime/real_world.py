@@ -97,7 +97,7 @@ _LEVELS: dict[type[Entry], int] = {
     journal.StorageFailed: logging.WARNING,
     journal.StorageRetried: logging.WARNING,
     journal.FellBack: logging.WARNING,
-    journal.SettingIgnored: logging.WARNING,
+    journal.SettingIgnored: logging.INFO,
     journal.JobStarted: logging.INFO,
     journal.JobRunning: logging.INFO,
     journal.JobFinished: logging.INFO,
