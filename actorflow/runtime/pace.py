@@ -11,10 +11,9 @@ A thread would starve instead: beside a busy loop it gets the interpreter's lock
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import AsyncIterator, Iterable, Iterator
 from typing import TypeVar
-
-import anyio
 
 from actorflow.abc.world import Clock
 
@@ -42,19 +41,23 @@ class Duty:
 
     def __init__(self, clock: Clock, share: float = SHARE) -> None:
         self._clock = clock
-        self._rest = (1 / share - 1) / 1_000
-        self._turn = anyio.Lock()
+        self._owed_for = 1 / share - 1
+        self._turns: deque[asyncio.Future[None]] = deque()
+        self._is_taken = False
 
     async def slices(self, steps: Iterable[T], meter: Meter | None = None) -> AsyncIterator[T]:
         """Give what the steps give, in slices with rests between.  Whoever takes it may wait as long as it likes."""
         following, is_over = iter(steps), False
         while not is_over:
-            async with self._turn:
+            await self._take_turn()
+            try:
                 items, is_over, us = self._slice(following)
                 if meter is not None:
                     meter.us += us
                 if not is_over:
-                    await self._clock.sleep(us * self._rest)
+                    await self._rest(us * self._owed_for)
+            finally:
+                self._pass_turn()
             for item in items:
                 yield item
 
@@ -62,6 +65,37 @@ class Duty:
         """Run the steps to their end."""
         async for _ in self.slices(steps, meter):
             pass
+
+    async def _rest(self, owed_us: float) -> None:
+        """Let the others have what they are owed; on a busy loop their next turns may be that already."""
+        clock = self._clock
+        began = clock.now_us()
+        await breathe()
+        owed_us -= clock.now_us() - began
+        if owed_us > SLICE_US / 2:
+            await clock.sleep(owed_us / 1_000)
+
+    async def _take_turn(self) -> None:
+        """Wait until nobody else has a turn; without a detour when nobody has."""
+        if self._is_taken:
+            turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._turns.append(turn)
+            try:
+                await turn
+            except BaseException:
+                if turn.done() and not turn.cancelled():
+                    self._pass_turn()
+                raise
+        self._is_taken = True
+
+    def _pass_turn(self) -> None:
+        """Give the turn to who has waited longest."""
+        while self._turns:
+            turn = self._turns.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                return
+        self._is_taken = False
 
     def _slice(self, following: Iterator[T]) -> tuple[list[T], bool, int]:
         """Take steps for a slice's time: what they gave, whether there are no more, and how long it took."""
