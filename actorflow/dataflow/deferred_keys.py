@@ -49,10 +49,20 @@ class DeferredKeys:
         try:
             tokens = tokens_of(keys, self._names)
         except InvalidValue as error:
-            raise InvalidValue(f"operator {self._operator!r}: {error}") from error
+            raise self._invalid(keys, error) from error
         if self.kind is None and not self.open_to_all:
             self._learn(keys, tokens)
         return tokens
+
+    def _invalid(self, keys: list[Any], first: InvalidValue) -> InvalidValue:
+        """The error of a key that can't be one, with that key."""
+        for key in keys:
+            try:
+                tokens_of([key], self._names)
+            except InvalidValue as error:
+                shown = f", key {short_form(key)}" if self._shown else ""
+                return InvalidValue(f"operator {self._operator!r}, subtask {self._subtask}{shown}: {error}")
+        return InvalidValue(f"operator {self._operator!r}, subtask {self._subtask}: {first}")
 
     def _learn(self, keys: list[Any], tokens: list[Any] | None) -> None:
         if not keys:

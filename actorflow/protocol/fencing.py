@@ -243,6 +243,11 @@ class Fencing(Machine[Event, Effect]):
         return self._claims[-1] if self._claims else None
 
     @property
+    def is_running(self) -> bool:
+        """Whether an attempt runs and has not been fenced."""
+        return isinstance(self.phase, Running)
+
+    @property
     def published(self) -> int | None:
         """The newest checkpoint whose manifest may be in storage, while the attempt runs: discard nothing up to it."""
         return self.phase.published if isinstance(self.phase, Running) else None

@@ -35,7 +35,18 @@ from actorflow.runtime.pace import breathe
 from actorflow.runtime.snapshots import Instant
 from actorflow.runtime.source_reader import SourceReader
 
-__all__ = ("COMMITTABLES", "IN_FLIGHT", "SPLITS", "Actor", "Ask", "CheckpointDone", "Drain", "Inject", "Reports")
+__all__ = (
+    "CLOSE_WITHIN_S",
+    "COMMITTABLES",
+    "IN_FLIGHT",
+    "SPLITS",
+    "Actor",
+    "Ask",
+    "CheckpointDone",
+    "Drain",
+    "Inject",
+    "Reports",
+)
 
 SPLITS = "actorflow.splits"
 """The list state in which a source keeps its splits and their positions."""
@@ -154,6 +165,18 @@ class Actor:
             )
             self._announce_failure(failure, type(error).__name__)
             raise failure from error
+
+    @property
+    def unheard(self) -> ActorflowError | None:
+        """What a pump of the source or a call in the lane raised while this actor was being cancelled."""
+        found = None if self.reader is None else self.reader.unheard
+        return found if found is not None or self.lane is None else self.lane.unheard
+
+    @property
+    def unheard(self) -> ActorflowError | None:
+        """What a pump of the source or a call in the lane raised while this actor was being cancelled."""
+        found = None if self.reader is None else self.reader.unheard
+        return found if found is not None or self.lane is None else self.lane.unheard
 
     def _announce_failure(self, error: ActorflowError, cause: str | None = None) -> None:
         operator = error.operator if isinstance(error, OperatorFailed) else self.operators[0]

@@ -69,6 +69,7 @@ class AsyncLane:
         self._runners = 0
         self._spare = False
         self._failure: ActorflowError | None = None
+        self._heard = False
 
     # ── what the actor asks ──────────────────────────────────────────────────────────────────
 
@@ -86,6 +87,11 @@ class AsyncLane:
     def is_empty(self) -> bool:
         """Whether everything has left."""
         return not self._active and not self._waiting
+
+    @property
+    def unheard(self) -> ActorflowError | None:
+        """What a call raised when nobody was left to take its result."""
+        return None if self._heard else self._failure
 
     def admit(self, batch: Batch) -> None:
         """Take the records of a batch over."""
@@ -105,6 +111,7 @@ class AsyncLane:
         Raises ``OperatorFailed`` when a call failed for good.
         """
         if self._failure is not None:
+            self._heard = True
             raise self._failure
         outputs: list[Any] = []
         if self._call.ordered:

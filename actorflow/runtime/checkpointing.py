@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from datetime import timedelta
 from functools import partial
+from typing import Any
 
 import anyio
 
@@ -19,7 +20,7 @@ from actorflow.abc.objects import ObjectStore
 from actorflow.abc.world import World
 from actorflow.config import Guarantee, Settings, milliseconds
 from actorflow.dataflow.plan import Plan
-from actorflow.errors import AbortReason, ActorflowError, CheckpointAborted, Fenced, StorageFailed
+from actorflow.errors import AbortReason, ActorflowError, CheckpointAborted, Fenced, InvalidValue, StorageFailed
 from actorflow.model import journal
 from actorflow.model.codec import Codec
 from actorflow.model.elements import Alignment, CheckpointKind
@@ -99,7 +100,7 @@ class Checkpointing:
         self._duty = Duty(world.clock)
         self._actors: dict[ActorId, Actor] = {}
         self._pending: dict[int, _Pending] = {}
-        self._waiters: dict[int, asyncio.Future[CheckpointInfo]] = {}
+        self._waiters: dict[int, list[asyncio.Future[CheckpointInfo]]] = {}
         self._next_request = 1
         self._timer: asyncio.TimerHandle | None = None
         self._timeouts: dict[int, asyncio.TimerHandle] = {}
@@ -108,10 +109,12 @@ class Checkpointing:
         self._permit: CommitPermit | None = None
         self._ended: set[ActorId] = set()
         self._final: int | None = None
-        self._final_requested = self._stopping = False
+        self._final_requested = False
+        self._stop_request: int | None = None
         self._final_commits: set[ActorId] = set()
         self._final_kind = CheckpointKind.FINAL
-        self._cleaning = 0
+        self._cleaning = self._working_on_files = 0
+        self._files_settled = Signal()
         self._stopped = False
         self._began_ms = world.clock.now_ms()
         self._last_completed: CheckpointInfo | None = None
@@ -128,18 +131,26 @@ class Checkpointing:
         self._admit(admission.Started(at_ms=self._now(), draw=draw))
         self._request_final_when_ended()
 
-    def stop(self) -> None:
-        """The attempt is over: nothing starts any more, and whoever waits is told."""
+    def stop(self, reason: AbortReason) -> None:
+        """The attempt is over: what was under way is aborted, nothing starts any more, and whoever waits is told.
+
+        The pieces of what was under way stay where they are; the next attempt, or the end of the job, sweeps them.
+        """
         self._stopped = True
         for timer in (self._timer, *self._timeouts.values()):
             if timer is not None:
                 timer.cancel()
-        error = CheckpointAborted(AbortReason.JOB_ENDED)
-        for waiter in self._waiters.values():
-            if not waiter.done():
-                waiter.set_exception(error)
-                waiter.exception()
-        self._waiters.clear()
+        for effect in self._coordinator.on(coordinator.AttemptEnded(reason)):
+            if isinstance(effect, coordinator.NotifyAborted):
+                pending = self._pending.pop(effect.checkpoint_id)
+                self._note_aborted(effect.checkpoint_id, pending, reason, "")
+        for request_id in list(self._waiters):
+            self._settle(request_id, CheckpointAborted(reason))
+
+    async def files_settled(self) -> None:
+        """Return when what is being deleted is gone."""
+        while self._working_on_files:
+            await self._files_settled.wait()
 
     async def _run(self) -> None:
         while True:
@@ -164,27 +175,31 @@ class Checkpointing:
 
     async def request(self, kind: CheckpointKind) -> CheckpointInfo:
         """Ask for a checkpoint and wait for it."""
+        if kind is CheckpointKind.STOP and self._final is not None and self._last_completed is not None:
+            return self._last_completed
         if self._stopped or not self._actors:
             raise CheckpointAborted(AbortReason.COORDINATOR_SUSPENDED)
-        request_id = self._next_request
-        self._next_request += 1
+        request_id = self._stop_request if kind is CheckpointKind.STOP else None
+        is_new = request_id is None  # one last checkpoint answers everybody who asks for it
+        if request_id is None:
+            request_id = self._next_request
+            self._next_request += 1
         waiter: asyncio.Future[CheckpointInfo] = asyncio.get_running_loop().create_future()
-        self._waiters[request_id] = waiter
-        if kind is CheckpointKind.STOP:
-            self._go(JobStatus.STOPPING)
-            self._stopping = True
-        self._announce(journal.CheckpointRequested(kind=kind.value))
-        self._admit(admission.CheckpointRequested(request_id, kind, self._now()))
-        try:
-            return await waiter
-        except CheckpointAborted:
-            if kind is CheckpointKind.STOP and not self._stopped:
-                self._stopping = False
-                self._go(JobStatus.RUNNING)
-                self._request_final_when_ended()
-            raise
-        finally:
-            self._waiters.pop(request_id, None)
+        self._waiters.setdefault(request_id, []).append(waiter)
+        if is_new:
+            if kind is CheckpointKind.STOP:
+                self._go(JobStatus.STOPPING)
+                self._stop_request = request_id
+            self._announce(journal.CheckpointRequested(kind=kind.value))
+            self._admit(admission.CheckpointRequested(request_id, kind, self._now()))
+        return await waiter
+
+    def _go_on_after_stop(self) -> None:
+        """The last checkpoint of a stop failed: the job goes on, whether or not anybody still waits for that stop."""
+        self._stop_request = None
+        if not self._stopped:
+            self._go(JobStatus.RUNNING)
+            self._request_final_when_ended()
 
     def _admit(self, event: admission.Event) -> None:
         if self._stopped:
@@ -203,19 +218,22 @@ class Checkpointing:
                     if reason is not AbortReason.ALREADY_IN_PROGRESS:  # one that waits stands for all that follow
                         self._announce(journal.CheckpointRejected(kind=kind.value, reason=reason.name))
                     self._settle(request_id, CheckpointAborted(reason))
+                    if kind is CheckpointKind.STOP:
+                        self._go_on_after_stop()
                 case admission.Trigger(request_id, kind):
                     self._trigger(request_id, kind)
                 case _:  # pragma: no cover
                     raise AssertionError(f"can't carry out {effect!r}")
 
     def _settle(self, request_id: int | None, result: CheckpointInfo | CheckpointAborted) -> None:
-        waiter = self._waiters.get(request_id) if request_id is not None else None
-        if waiter is None or waiter.done():
-            return
-        if isinstance(result, CheckpointAborted):
-            waiter.set_exception(result)
-        else:
-            waiter.set_result(result)
+        for waiter in self._waiters.pop(request_id, ()) if request_id is not None else ():
+            if waiter.done():
+                continue  # whoever asked has gone
+            if isinstance(result, CheckpointAborted):
+                waiter.set_exception(result)
+                waiter.exception()  # looked at, also when whoever asked goes before hearing it
+            else:
+                waiter.set_result(result)
 
     def _trigger(self, request_id: int | None, kind: CheckpointKind) -> None:
         at_ms = self._now()
@@ -251,7 +269,7 @@ class Checkpointing:
                     self._announce(journal.CheckpointSubsumed(checkpoint=checkpoint_id))
                     self._delete(checkpoint_id)
                 case coordinator.DiscardPieces(checkpoint_id):
-                    self._spawn(self._discard_aborted, checkpoint_id, name=f"discard {checkpoint_id}")
+                    self._work_on_files(self._ownership.discard_aborted, checkpoint_id, name=f"discard {checkpoint_id}")
                 case coordinator.DiscardAck(checkpoint_id, actor):
                     self._discard_ack(checkpoint_id, actor)
                 case coordinator.FailAttempt(reason, detail):
@@ -271,6 +289,7 @@ class Checkpointing:
             answer = await self._ownership.publish(manifest)
         except Fenced as error:
             self._coordinate(coordinator.ManifestFailed(checkpoint_id, AbortReason.FENCED, str(error)))
+            self._stopped = True
             self._on_failed(error)
             return
         except StorageFailed as error:
@@ -354,31 +373,38 @@ class Checkpointing:
         self._deliver(CheckpointDone(checkpoint_id, self._permit))
         for request_id in pending.requests:
             self._settle(request_id, info)
-        self._spawn(self._ownership.tidy, checkpoint_id, name=f"tidy up after {checkpoint_id}")
+        self._work_on_files(self._ownership.tidy, checkpoint_id, name=f"tidy up after {checkpoint_id}")
         self._admit(admission.CheckpointEnded(True, self._now(), kind))
 
     def _aborted(self, checkpoint_id: int, reason: AbortReason, kind: CheckpointKind, detail: str) -> None:
         pending = self._pending.pop(checkpoint_id)
         self._drop_timeout(checkpoint_id)
-        self.failed_count += 1
-        self._last_abort = f"checkpoint {checkpoint_id} was aborted: {reason.value}"
         for scope in pending.scopes.values():
             scope.cancel()
-        self._announce(journal.CheckpointAborted(checkpoint=checkpoint_id, reason=reason.name, detail=detail))
         self._deliver(CheckpointDone(checkpoint_id))
-        for request_id in pending.requests:
-            self._settle(request_id, CheckpointAborted(reason, checkpoint_id=checkpoint_id, detail=detail))
+        self._note_aborted(checkpoint_id, pending, reason, detail)
+        if reason is AbortReason.FENCED:
+            return  # nothing starts any more
         self._admit(admission.CheckpointEnded(False, self._now(), kind))
+        if kind is CheckpointKind.STOP:
+            self._go_on_after_stop()
         if kind is CheckpointKind.FINAL and not self._stopped:
             self._final_requested = False
             self._later(FINAL_AGAIN_MS, self._request_final_when_ended)
+
+    def _note_aborted(self, checkpoint_id: int, pending: _Pending, reason: AbortReason, detail: str) -> None:
+        self.failed_count += 1
+        self._last_abort = f"checkpoint {checkpoint_id} was aborted: {reason.value}"
+        self._announce(journal.CheckpointAborted(checkpoint=checkpoint_id, reason=reason.name, detail=detail))
+        for request_id in pending.requests:
+            self._settle(request_id, CheckpointAborted(reason, checkpoint_id=checkpoint_id, detail=detail))
 
     # ── files ────────────────────────────────────────────────────────────────────────────────
 
     def _delete(self, checkpoint_id: int) -> None:
         self._cleaning += 1
         self._admit(admission.CleanupChanged(self._cleaning, self._now()))
-        self._spawn(self._delete_checkpoint, checkpoint_id, name=f"delete {checkpoint_id}")
+        self._work_on_files(self._delete_checkpoint, checkpoint_id, name=f"delete {checkpoint_id}")
 
     async def _delete_checkpoint(self, checkpoint_id: int) -> None:
         try:
@@ -392,12 +418,25 @@ class Checkpointing:
             self._cleaning -= 1
             self._admit(admission.CleanupChanged(self._cleaning, self._now()))
 
-    async def _discard_aborted(self, checkpoint_id: int) -> None:
-        await self._ownership.discard_aborted(checkpoint_id)
+    def _work_on_files(
+        self, function: Callable[[int], Coroutine[Any, Any, None]], checkpoint_id: int, *, name: str
+    ) -> None:
+        """Do something beside everything else that the end of a job waits for, within bounds."""
+        self._working_on_files += 1
+        self._spawn(self._until_settled, function, checkpoint_id, name=name)
+
+    async def _until_settled(self, function: Callable[[int], Coroutine[Any, Any, None]], checkpoint_id: int) -> None:
+        try:
+            await function(checkpoint_id)
+        finally:
+            self._working_on_files -= 1
+            self._files_settled.set()
 
     def _discard_ack(self, checkpoint_id: int, actor: ActorId) -> None:
         """A snapshot that came too late: its objects lie under an id that was aborted, and go with it."""
-        self._spawn(self._discard_aborted, checkpoint_id, name=f"discard {checkpoint_id} of {actor}")
+        self._work_on_files(
+            self._ownership.discard_aborted, checkpoint_id, name=f"discard {checkpoint_id} of {actor}"
+        )
 
     # ── what actors report ───────────────────────────────────────────────────────────────────
 
@@ -429,6 +468,11 @@ class Checkpointing:
                         inline_below=self._settings.checkpoints.inline_below,
                         meter=meter,
                     )
+                except InvalidValue as error:
+                    # What can't be written now can't be written by the next attempt either.
+                    error.add_note(f"actor {actor.id}, while its state was written for checkpoint {checkpoint_id}")
+                    self._on_failed(error)
+                    return
                 except ActorflowError as error:
                     reason = (
                         AbortReason.STORAGE_FAILED
@@ -473,7 +517,7 @@ class Checkpointing:
 
     def _request_final_when_ended(self) -> None:
         """When all actors wait for the final checkpoint, it is taken at once (semantics 4.2)."""
-        if self._stopping or self._stopped or not self._actors or self._final_requested:
+        if self._stop_request is not None or self._stopped or not self._actors or self._final_requested:
             return
         if len(self._ended) == len(self._actors):
             self._final_requested = True

@@ -107,6 +107,8 @@ class Environment:
             with anyio.CancelScope(shield=True):
                 await supervisor.ended.wait()
         if error is not None:
+            if supervisor.failure is not None and supervisor.failure is not error:
+                error.add_note(f"and the job failed: {supervisor.failure}")
             raise error
         if supervisor.failure is not None and (on_failure == "raise" or not supervisor.has_run):
             raise supervisor.failure

@@ -110,7 +110,8 @@ class JobHandle:
     async def stop(self) -> CheckpointInfo | None:
         """Stop with a last checkpoint, from which the next start goes on.
 
-        Raises ``CheckpointAborted`` when that checkpoint fails; then the job goes on.  ``None``: it had ended already.
+        Raises ``CheckpointAborted`` when that checkpoint fails, or the attempt before it came to its end; then the job
+        goes on.  ``None``: it had ended already.
         """
         return await self._supervisor.stop()
 
@@ -119,7 +120,10 @@ class JobHandle:
         await self._supervisor.leave()
 
     async def drain(self) -> None:
-        """End the input here, let everything that is under way come out, commit it, and finish for good."""
+        """End the input here, let everything that is under way come out, commit it, and finish for good.
+
+        Raises ``CheckpointAborted`` when an attempt fails meanwhile; then the job goes on, and is not drained any more.
+        """
         await self._supervisor.drain()
 
     async def cancel(self) -> None:

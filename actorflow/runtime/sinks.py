@@ -7,7 +7,7 @@ commit is committed with the base's permit, and what nobody names is swept.
 from __future__ import annotations
 
 from actorflow.abc.connectors import SinkContext, TransactionalWriter
-from actorflow.errors import ActorflowError, OperatorFailed
+from actorflow.errors import ActorflowError, IncompatibleState, OperatorFailed
 from actorflow.model import journal
 from actorflow.protocol.fencing import CommitPermit
 from actorflow.runtime.actor import Actor
@@ -55,15 +55,33 @@ async def open_sink(
             operator=operator, actor=actor.id, world=actor.world, writer=actor.writer, spawn=spawn
         )
         await actor.committer.restore(actor.restored_committables, permit)
+    elif actor.restored_committables:
+        raise IncompatibleState(
+            f"operator {operator!r}: the restored checkpoint holds output that its sink had prepared and not committed, "
+            f"and {type(actor.sink).__name__} can't commit; start once more with the sink that the checkpoint was made "
+            "with, and stop, before another one takes its place"
+        )
 
 
 async def sweep_sink(first: Actor, every: list[Actor]) -> None:
-    """Remove what older generations prepared and nobody committed; the first subtask does it for all."""
+    """Remove what older generations prepared and nobody committed; the first subtask does it for all, in its turn."""
     writer = first.writer
     if not isinstance(writer, TransactionalWriter):
         return
     keep = [committable for actor in every for _, committable in actor.restored_committables]
-    count = await writer.sweep(keep)
+    try:
+        count = await writer.sweep(keep)
+    except Exception as error:
+        # What is left behind does no harm, and the next start meets it again.
+        first.world.observer.announce(
+            journal.FellBack(
+                subject=f"operator {first.operators[-1]!r}",
+                wanted="nothing left of what older attempts had prepared",
+                taken="it is left to the next start",
+                why=f"{type(error).__name__}: {error}",
+            )
+        )
+        return
     if count:
         first.world.observer.announce(
             journal.SinkDiscarded(actor=str(first.id), operator=first.operators[-1], committables=count)

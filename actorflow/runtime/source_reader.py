@@ -110,9 +110,10 @@ class SourceReader:
         self._waiting: deque[str] = deque()
         self._pumps: dict[str, Signal] = {}
         self._queue: deque[tuple[str, Any]] = deque()
-        self._failure: BaseException | None = None
+        self._failure: ActorflowError | None = None
+        self._heard = False
         self._scopes: dict[str, anyio.CancelScope] = {}
-        self._opened = self._cut = self._halting = False
+        self._opened = self._cut = self._halting = self._ending = False
         self.is_refilling = False
         """Whether a pump was given room and has not had its turn yet: being out of chunks is not being idle then."""
         assigner.join(self)
@@ -125,6 +126,8 @@ class SourceReader:
         """
         under_way = sorted(((split, position) for split, position, done in elements if not done), key=itemgetter(0))
         done = sorted(split for split, _, is_done in elements if is_done)
+        if not takers:  # all have finished, so what is not done was ended where it stood, for good
+            done, under_way = sorted([*done, *(split for split, _ in under_way)]), []
         for index, (split, position) in enumerate(under_way):
             if takers[index % len(takers)] == self._subtask:
                 self.positions[split] = position
@@ -139,14 +142,16 @@ class SourceReader:
             [split, position, False] for split, position in self.positions.items()
         ]
 
-    def open(self) -> None:
-        """Start reading."""
+    def open(self, *, finished: bool = False) -> None:
+        """Start reading; a subtask that had finished in an earlier life reads nothing, whatever else there is by now."""
         self._opened = True
+        if finished:
+            self._cut = True
         self.fill()
 
     def fill(self) -> None:
         """Start pumps for as many splits as may be read at once."""
-        if not self._opened or self._cut or self._halting or not self._assigner.discovered:
+        if not self._opened or self._cut or not self._assigner.discovered:
             return
         most = self._source.splits_at_once
         while most is None or len(self._pumps) < most:
@@ -163,10 +168,23 @@ class SourceReader:
         """The source ends because the job stops, not because there is no more: its splits are not done."""
         self._halting = True
 
+    def end(self) -> None:
+        """The source ends by itself, and that is the end of the input."""
+        self._halting, self._ending = False, True
+        for split in [one for one in self.positions if one not in self._pumps and one not in self._waiting]:
+            del self.positions[split]  # it came to its end while the job was about to stop
+            self.done[split] = None
+        self._signal.set()
+
     @property
     def is_drained(self) -> bool:
         """Whether everything that was read was taken and nothing more is being read."""
-        return self._opened and not self._queue and not self._pumps
+        return self._opened and not self._queue and not self._pumps and not self._waiting
+
+    @property
+    def unheard(self) -> ActorflowError | None:
+        """What a pump raised when nobody was left to take its chunks."""
+        return None if self._heard else self._failure
 
     def cut(self) -> None:
         """End every split here, for good; what was read ahead and not taken does not count as read."""
@@ -182,17 +200,13 @@ class SourceReader:
     def has_ended(self) -> bool:
         """Whether everything this subtask will ever read was taken."""
         return self._cut or (
-            self._opened
-            and not self._halting
-            and not self._queue
-            and not self._pumps
-            and not self._waiting
-            and self._assigner.is_exhausted
+            self.is_drained and not self._halting and (self._ending or self._assigner.is_exhausted)
         )
 
     def try_take(self) -> Chunk[Any] | None:
         """The next chunk, its position noted; ``None`` when there is none now.  Raises what a pump raised."""
         if self._failure is not None:
+            self._heard = True
             raise self._failure
         queue = self._queue
         while queue:

@@ -416,9 +416,9 @@ class Supervisor:
 def _cause(error: BaseException) -> BaseException:
     """The one of several failures that decides what follows: one that no attempt can mend, else the first."""
     leaves = leaves_of(error)
-    decisive = [leaf for leaf in leaves if isinstance(leaf, Fenced)]
-    decisive += [leaf for leaf in leaves if isinstance(leaf, NOT_TRIED_AGAIN)]
-    return [*decisive, *leaves][0]
+    fenced = [leaf for leaf in leaves if isinstance(leaf, Fenced)]
+    hopeless = [leaf for leaf in leaves if isinstance(leaf, NOT_TRIED_AGAIN)]
+    return [*fenced, *hopeless, *leaves][0]
 
 
 def _short(error: BaseException) -> str:
