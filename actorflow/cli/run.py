@@ -104,8 +104,11 @@ class _Facts:
         self.checkpoints = self.read = 0
 
     def __call__(self, line: journal.Line) -> None:
-        if isinstance(line.entry, journal.CheckpointCompleted):
-            self.checkpoints += 1
+        match line.entry:
+            case journal.CheckpointCompleted():
+                self.checkpoints += 1
+            case journal.SettingIgnored(setting=setting, why=why):
+                print(f"actorflow: {setting}: {why}", file=sys.stderr)
 
 
 def _say_where_it_starts(handle: JobHandle) -> None:
