@@ -172,12 +172,6 @@ class Actor:
         found = None if self.reader is None else self.reader.unheard
         return found if found is not None or self.lane is None else self.lane.unheard
 
-    @property
-    def unheard(self) -> ActorflowError | None:
-        """What a pump of the source or a call in the lane raised while this actor was being cancelled."""
-        found = None if self.reader is None else self.reader.unheard
-        return found if found is not None or self.lane is None else self.lane.unheard
-
     def _announce_failure(self, error: ActorflowError, cause: str | None = None) -> None:
         operator = error.operator if isinstance(error, OperatorFailed) else self.operators[0]
         origin = error.__cause__

@@ -31,7 +31,7 @@ from actorflow.protocol import admission, coordinator
 from actorflow.protocol.fencing import CommitPermit
 from actorflow.protocol.lifecycle import JobStatus
 from actorflow.runtime.actor import Actor, CheckpointDone, Inject
-from actorflow.runtime.collector import after_checkpoint
+from actorflow.runtime.collector import Collector
 from actorflow.runtime.handle import CheckpointInfo
 from actorflow.runtime.mailbox import Signal
 from actorflow.runtime.ownership import Begin, Ownership, Permitted, Refused, Taken
@@ -75,6 +75,7 @@ class Checkpointing:
         on_final: Callable[[CheckpointKind], None],
         on_failed: Callable[[BaseException], None],
         go: Callable[[JobStatus], None],
+        collector: Collector | None = None,
     ) -> None:
         checkpoints = settings.checkpoints
         self._plan, self._settings, self._world, self._store = plan, settings, world, store
@@ -97,7 +98,7 @@ class Checkpointing:
             if checkpoints.guarantee is Guarantee.EXACTLY_ONCE
             else Alignment.AT_LEAST_ONCE,
         )
-        self._duty = Duty(world.clock)
+        self._duty, self._collector = Duty(world.clock), collector
         self._actors: dict[ActorId, Actor] = {}
         self._pending: dict[int, _Pending] = {}
         self._waiters: dict[int, list[asyncio.Future[CheckpointInfo]]] = {}
@@ -350,6 +351,8 @@ class Checkpointing:
         pending = self._pending.pop(checkpoint_id)
         self._drop_timeout(checkpoint_id)
         self.completed_count += 1
+        if self._collector is not None:
+            self._collector.freeze()
         size = sum(snapshot.bytes for snapshot in pending.acknowledged.values())
         now = self._now()
         info = CheckpointInfo(
@@ -489,8 +492,6 @@ class Checkpointing:
         self._announce(
             journal.SnapshotSettled(checkpoint=checkpoint_id, actor=str(actor.id), loop_us=meter.us)
         )
-        if self._world.owns_process:
-            after_checkpoint()
 
     def _acknowledge(self, actor: ActorId, checkpoint_id: int, snapshot: ActorSnapshot, duration_ms: int) -> None:
         pending = self._pending.get(checkpoint_id)
