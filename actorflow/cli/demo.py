@@ -136,9 +136,9 @@ async def _let_live_and_die(tale: Tale, folder: Path, chance: random.Random, len
     diary = folder / "diary"
     diary.mkdir()
     per_second = max(1, round(tale.text.lines / length.reads_for_s))
-    command = command_line(
-        TARGET, "counts", "diary", str(per_second), define=("parallelism=2", "checkpoints.every=250ms")
-    )
+    # Without restarts within a life: whatever fails without our doing shall be seen.
+    define = ("parallelism=2", "checkpoints.every=250ms", "restart=none")
+    command = command_line(TARGET, "counts", "diary", str(per_second), define=define)
     strokes = draw_strokes(chance, length)
     late_s = monotonic() + length.kills_until_s
     while True:

@@ -22,7 +22,7 @@ from time import monotonic_ns
 from actorflow.connectors import files
 from actorflow.dataflow.job import Job
 
-__all__ = ("TEXT_BYTES", "demo_words", "library_files", "read_diary")
+__all__ = ("TEXT_BYTES", "demo_words", "library_files", "read_diary", "words_of")
 
 TEXT_BYTES = 3_500_000
 """How much text is chosen: about 100,000 lines, on every version of Python."""
@@ -43,7 +43,7 @@ def demo_words(output: str, diary: str, per_second: float) -> Job:
     (
         job.read(text, name="lines")
         .map(_keep_diary(Path(diary)))
-        .flat_map(_words)
+        .flat_map(words_of)
         .key_by(str.lower)
         .count(name="count")
         .write(files.write(output, format=_row), name="rows")
@@ -87,7 +87,8 @@ def _keep_diary(diary: Path) -> Callable[[str], str]:
     return note
 
 
-def _words(line: str) -> list[str]:
+def words_of(line: str) -> list[str]:
+    """The runs of letters in a line."""
     return _WORD.findall(line)
 
 

@@ -6,11 +6,13 @@ own their loop, do both.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from datetime import timedelta
+from types import FrameType
 from typing import Any, Literal
 
 import anyio
@@ -131,19 +133,27 @@ async def wait_or_signal(
 
 
 async def _stop_on_signals(handle: JobHandle) -> None:
-    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
-        stopping = False
-        async with anyio.create_task_group() as group:
-            async for number in signals:
-                if stopping:
-                    os._exit(128 + number)
-                stopping = True
-                group.start_soon(_stop, handle)
+    """Stop at the first signal as leaving the block does: if the last checkpoint fails there is no going on.
 
+    Python's own handlers run even while a user's function keeps the loop busy, so a second signal always ends at once.
+    """
+    loop, first = asyncio.get_running_loop(), anyio.Event()
+    heard = False
 
-async def _stop(handle: JobHandle) -> None:
-    """Stop as leaving the block does: if the last checkpoint fails there is no going on."""
-    await handle.leave()
+    def hear(number: int, _frame: FrameType | None) -> None:
+        nonlocal heard
+        if heard:
+            os._exit(128 + number)
+        heard = True
+        loop.call_soon_threadsafe(first.set)
+
+    before = [(number, signal.signal(number, hear)) for number in (signal.SIGINT, signal.SIGTERM)]
+    try:
+        await first.wait()
+        await handle.leave()
+    finally:
+        for number, handler in before:
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)
 
 
 def run(job: Job, **settings: Any) -> None:

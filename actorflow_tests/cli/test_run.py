@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
+
+from actorflow_tests.cli.shell import Said, Shell
 
 COUNTED = ["one 1", "three 1", "two 1", "two 2"]
 
 
-def first_line(said):
+def first_line(said: Said) -> str:
     return next(line for line in said.err.splitlines() if line.startswith("job "))
 
 
-def test_a_job_runs_to_its_end_and_its_rows_are_there(shell):
+def test_a_job_runs_to_its_end_and_its_rows_are_there(shell: Shell) -> None:
     said = shell("run", "jobs:count", "--", "text")
 
     assert (said.code, said.out) == (0, "")
@@ -21,12 +24,12 @@ def test_a_job_runs_to_its_end_and_its_rows_are_there(shell):
     assert shell.rows() == COUNTED
 
 
-def test_a_file_and_options_of_the_function(shell):
+def test_a_file_and_options_of_the_function(shell: Shell) -> None:
     assert shell("run", "jobs.py:count", "--", "text", "--output", "there", "--times", "2").code == 0
     assert len(shell.rows("there")) == 2 * len(COUNTED)
 
 
-def test_json_is_the_last_line_of_stdout_and_all_that_is_there(shell):
+def test_json_is_the_last_line_of_stdout_and_all_that_is_there(shell: Shell) -> None:
     said = shell("run", "jobs:count", "--json", "--", "text")
 
     assert said.out.count("\n") == 1
@@ -35,7 +38,7 @@ def test_json_is_the_last_line_of_stdout_and_all_that_is_there(shell):
     assert said.last["checkpoints"] >= 1
 
 
-def test_checkpoints_are_kept_beside_the_caller_unless_told_otherwise(shell):
+def test_checkpoints_are_kept_beside_the_caller_unless_told_otherwise(shell: Shell) -> None:
     shell("run", "jobs:count", "--", "text")
     assert (shell.folder / ".actorflow/count/finished").is_file()
 
@@ -43,7 +46,7 @@ def test_checkpoints_are_kept_beside_the_caller_unless_told_otherwise(shell):
     assert (shell.folder / "kept/count/finished").is_file()
 
 
-def test_a_job_that_has_finished_before_says_so_and_does_not_begin_again(shell):
+def test_a_job_that_has_finished_before_says_so_and_does_not_begin_again(shell: Shell) -> None:
     shell("run", "jobs:count", "--", "text")
 
     said = shell("run", "jobs:count", "--", "text")
@@ -53,7 +56,7 @@ def test_a_job_that_has_finished_before_says_so_and_does_not_begin_again(shell):
     assert shell.rows() == COUNTED
 
 
-def test_fresh_starts_over_and_what_was_written_stays(shell):
+def test_fresh_starts_over_and_what_was_written_stays(shell: Shell) -> None:
     shell("run", "jobs:count", "--", "text")
 
     said = shell("run", "jobs:count", "--fresh", "--", "text")
@@ -64,7 +67,7 @@ def test_fresh_starts_over_and_what_was_written_stays(shell):
     assert shell.rows() == sorted(2 * COUNTED)
 
 
-def test_the_failure_of_a_users_function_is_exit_1_and_names_operator_and_record(shell):
+def test_the_failure_of_a_users_function_is_exit_1_and_names_operator_and_record(shell: Shell) -> None:
     said = shell("run", "jobs:failing", "-D", "restart=none", "--", "text")
 
     assert said.code == 1
@@ -88,7 +91,7 @@ def test_the_failure_of_a_users_function_is_exit_1_and_names_operator_and_record
         (("jobs:unnamed", "--", "text"), "count() needs a name="),
     ],
 )
-def test_wrong_usage_is_exit_2_and_nothing_is_begun(shell, arguments, message):
+def test_wrong_usage_is_exit_2_and_nothing_is_begun(shell: Shell, arguments: tuple[str, ...], message: str) -> None:
     said = shell("run", *arguments)
 
     assert said.code == 2
@@ -96,7 +99,7 @@ def test_wrong_usage_is_exit_2_and_nothing_is_begun(shell, arguments, message):
     assert not (shell.folder / ".actorflow").exists()
 
 
-def test_all_mistakes_in_settings_are_told_at_once(shell):
+def test_all_mistakes_in_settings_are_told_at_once(shell: Shell) -> None:
     said = shell("run", "jobs:count", "-D", "checkpoints.evry=3s", "-D", "parallelism=many", "--", "text")
 
     assert said.code == 2
@@ -104,7 +107,7 @@ def test_all_mistakes_in_settings_are_told_at_once(shell):
     assert "parallelism" in said.err
 
 
-def test_settings_come_from_a_file_and_what_is_typed_stands_above_it(shell):
+def test_settings_come_from_a_file_and_what_is_typed_stands_above_it(shell: Shell) -> None:
     shell.write("settings.toml", "parallelism = 2", "[checkpoints]", 'storage = "from-file"')
     assert shell("run", "jobs:count", "--config", "settings.toml", "--", "text").code == 0
     assert (shell.folder / "from-file/count/finished").is_file()
@@ -115,7 +118,7 @@ def test_settings_come_from_a_file_and_what_is_typed_stands_above_it(shell):
     assert (shell.folder / "typed/count/finished").is_file()
 
 
-def test_a_setting_that_changes_nothing_because_the_job_says_otherwise_is_told(shell):
+def test_a_setting_that_changes_nothing_because_the_job_says_otherwise_is_told(shell: Shell) -> None:
     said = shell("run", "jobs:settled", "-D", "checkpoints.every=5s", "--", "text")
 
     assert said.code == 0
@@ -123,11 +126,11 @@ def test_a_setting_that_changes_nothing_because_the_job_says_otherwise_is_told(s
     assert "1s" in said.err
 
 
-def test_a_setting_that_changes_something_is_not_told(shell):
+def test_a_setting_that_changes_something_is_not_told(shell: Shell) -> None:
     assert "changes nothing" not in shell("run", "jobs:count", "-D", "checkpoints.every=5s", "--", "text").err
 
 
-def test_a_snapshot_that_is_not_there_is_exit_3(shell):
+def test_a_snapshot_that_is_not_there_is_exit_3(shell: Shell) -> None:
     said = shell("run", "jobs:count", "--from", "no/such/chk-3", "--", "text")
 
     assert said.code == 3
@@ -135,14 +138,14 @@ def test_a_snapshot_that_is_not_there_is_exit_3(shell):
     assert shell.rows() == []
 
 
-def test_a_job_that_somebody_else_has_taken_over_is_exit_4_and_says_who(shell):
+def test_a_job_that_somebody_else_has_taken_over_is_exit_4_and_says_who(shell: Shell) -> None:
     said = shell("run", "jobs:overtaken", "-D", "checkpoints.every=50ms", "--", "text")
 
     assert said.code == 4
     assert "generation 2 of .actorflow/overtaken belongs to process" in said.err
 
 
-def test_logs_go_to_stderr_as_json_lines_with_the_entry(shell):
+def test_logs_go_to_stderr_as_json_lines_with_the_entry(shell: Shell) -> None:
     said = shell("run", "jobs:count", "--log-level", "info", "--log-format", "json", "--", "text")
 
     lines = [json.loads(line) for line in said.err.splitlines() if line.startswith("{")]
@@ -155,7 +158,7 @@ def test_logs_go_to_stderr_as_json_lines_with_the_entry(shell):
 
 
 @pytest.fixture
-def snapshot(shell):
+def snapshot(shell: Shell) -> str:
     """A snapshot of ``kept``, out of the reach of that job, and how many lines it had counted."""
     shell.write("long", *map(str, range(120)))
     often = ("-D", "checkpoints.every=20ms", "-D", "checkpoints.retained=100")
@@ -167,7 +170,7 @@ def snapshot(shell):
 ALL = list(range(1, 121))
 
 
-def test_a_snapshot_is_gone_on_from_and_never_changed(shell, snapshot):
+def test_a_snapshot_is_gone_on_from_and_never_changed(shell: Shell, snapshot: str) -> None:
     before = contents(shell.folder / snapshot)
 
     said = shell("run", "jobs:kept", "--from", snapshot, "--", "long")
@@ -181,7 +184,7 @@ def test_a_snapshot_is_gone_on_from_and_never_changed(shell, snapshot):
     assert contents(shell.folder / snapshot) == before
 
 
-def test_a_snapshot_is_obeyed_once_per_home_unless_rewind_insists(shell, snapshot):
+def test_a_snapshot_is_obeyed_once_per_home_unless_rewind_insists(shell: Shell, snapshot: str) -> None:
     shell("run", "jobs:kept", "--from", snapshot, "--", "long")
     twice = written_twice(shell)
 
@@ -198,16 +201,16 @@ def test_a_snapshot_is_obeyed_once_per_home_unless_rewind_insists(shell, snapsho
     assert sorted(counted(shell)) == sorted(ALL + twice + twice)
 
 
-def counted(shell):
+def counted(shell: Shell) -> list[int]:
     return [int(row.split()[1]) for row in shell.rows()]
 
 
-def written_twice(shell):
+def written_twice(shell: Shell) -> list[int]:
     rest = counted(shell)
     for count in ALL:
         rest.remove(count)
     return sorted(rest)
 
 
-def contents(folder):
+def contents(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir()}
