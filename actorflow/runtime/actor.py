@@ -269,7 +269,14 @@ class Actor:
                     if write is None:
                         output.emit(outputs)
                     else:
-                        await self._write(write, outputs)
+                        try:
+                            await write(outputs)
+                        except ActorflowError as error:
+                            self._note_sink(error)
+                            raise
+                        except Exception as error:
+                            raise self._sink_failed(error, "writing") from error
+                        self.records_written += len(outputs)
                 if has_side:
                     self._deliver_sides()
             elif not busy:
@@ -323,7 +330,8 @@ class Actor:
     async def _deliver(self, values: list[Any]) -> None:
         if values:
             if self.writer is not None:
-                await self._write(self.writer.write, values)
+                await self._guard_sink(self.writer.write(values), "writing")
+                self.records_written += len(values)
             else:
                 self.output.emit(values)
         self._deliver_sides()
@@ -333,18 +341,6 @@ class Actor:
         if side:
             for tag, records in side.items():
                 self.output.emit_side(tag, records)
-
-    async def _write(self, write: Callable[[list[Any]], Awaitable[None]], values: list[Any]) -> None:
-        try:
-            await write(values)
-            self.records_written += len(values)
-        except ActorflowError as error:
-            error.add_note(f"operator {self.operators[-1]!r}, subtask {self.id.subtask}")
-            raise
-        except Exception as error:
-            raise OperatorFailed(
-                self.operators[-1], self.id.subtask, cause=f"writing raised {type(error).__name__}: {error}"
-            ) from error
 
     # ── the careful road ─────────────────────────────────────────────────────────────────────
 
@@ -419,7 +415,7 @@ class Actor:
         checkpoint_id = barrier.checkpoint_id
         if self.writer is not None and self.committer is None:
             # An at-least-once sink must have delivered everything before the barrier, or the checkpoint fails.
-            await self._guard_sink(self.writer.flush())
+            await self._guard_sink(self.writer.flush(), "flushing")
         started = self.world.clock.now_us()
         self.chain.on_snapshot(checkpoint_id)
         lists = list(self.chain.list_states())
@@ -441,16 +437,22 @@ class Actor:
         )
         self.reports.took_snapshot(self, instant)
 
-    async def _guard_sink(self, flushing: Awaitable[None]) -> None:
+    async def _guard_sink(self, doing: Awaitable[None], what: str) -> None:
         try:
-            await flushing
+            await doing
         except ActorflowError as error:
-            error.add_note(f"operator {self.operators[-1]!r}, subtask {self.id.subtask}")
+            self._note_sink(error)
             raise
         except Exception as error:
-            raise OperatorFailed(
-                self.operators[-1], self.id.subtask, cause=f"flushing raised {type(error).__name__}: {error}"
-            ) from error
+            raise self._sink_failed(error, what) from error
+
+    def _note_sink(self, error: ActorflowError) -> None:
+        error.add_note(f"operator {self.operators[-1]!r}, subtask {self.id.subtask}")
+
+    def _sink_failed(self, error: Exception, what: str) -> OperatorFailed:
+        return OperatorFailed(
+            self.operators[-1], self.id.subtask, cause=f"{what} raised {type(error).__name__}: {error}"
+        )
 
     # ── the end ──────────────────────────────────────────────────────────────────────────────
 
@@ -465,7 +467,7 @@ class Actor:
         if not restored:
             await self._deliver(self.chain.finish())
             if self.writer is not None:
-                await self._guard_sink(self.writer.flush())
+                await self._guard_sink(self.writer.flush(), "flushing")
         if self.committer is not None:
             self.committer.finished()
         self.output.control(EndOfInput())

@@ -180,8 +180,7 @@ class KeyedExchange(ExchangeWriter):
             self._route(values, deferred.keys_of(values))
             return
         self._emitted += len(values)
-        value_adders = [buffer.append for buffer in self._filling]
-        key_adders = [buffer.append for buffer in self._keys]
+        filling, filling_keys = self._filling, self._keys
         records = iter(values)
         for value in records:
             try:
@@ -194,8 +193,8 @@ class KeyedExchange(ExchangeWriter):
                 index = targets[key]
             except KeyError:
                 break
-            value_adders[index](value)
-            key_adders[index](key)
+            filling[index].append(value)  # looked up each time on purpose: this form is the fastest since 3.11
+            filling_keys[index].append(key)
         else:
             self._cut(self.records)
             return
