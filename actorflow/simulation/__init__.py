@@ -1,8 +1,13 @@
 """The wind tunnel: the same shell and machines, in a world that a seed decides.
 
-Open ``loop.py`` first: it puts the steps of a program in order.  ``world.py`` starts processes in a universe and takes
-their world away again, ``weather.py`` says what can go wrong, ``objects.py`` and ``disk.py`` are where it goes wrong,
-``digest.py`` tells whether two runs were the same.  Nothing here is known to the runtime.
+For a job of yours: ``check`` runs it in calm weather and in the storms of many seeds and demands that both come to the
+same output and the same state.  What ``actorflow simulate`` does, as a test.
+
+    def test_my_job_survives_anything() -> None:
+        simulation.check(my_job, seeds=range(50))
+
+For a program of yours: ``run`` is ``asyncio.run`` on virtual time, in an order that a seed draws.  A ``Universe`` has
+machines, disks, storage and processes that can be killed; the weather says what goes wrong, and when.
 
     async def story() -> str:
         universe = Universe(seed=7, weather=[Kill(After("CheckpointAcknowledged", occurrence=2))])
@@ -13,25 +18,129 @@ their world away again, ``weather.py`` says what can go wrong, ``objects.py`` an
         return journal_digest(universe.journal)
 
     simulation.run(story, seed=7)
+
+For a connector or a store of yours: ``actorflow.simulation.contracts``.
+
+**The room.**  Open ``loop.py`` first: it puts the steps of a program in order.  ``world.py`` starts processes in a
+universe and takes their world away again, ``weather.py`` says what can go wrong, ``objects.py`` and ``disk.py`` are
+where it goes wrong, ``swarm.py`` draws weather, ``oracle.py`` compares storm and calm, ``digest.py`` tells whether two
+runs were the same.  Nothing here is known to the runtime.
+
+The door is lazy: a module loads when its name is first used.
 """
 
-from actorflow.simulation.digest import digest_of_digests, journal_digest
-from actorflow.simulation.loop import Deadlock, Overdue, SimulatedLoop, run
-from actorflow.simulation.process import Ending, Outcome, Process
-from actorflow.simulation.steps import Severed
-from actorflow.simulation.world import Machine, Universe
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from actorflow.simulation import contracts
+    from actorflow.simulation.digest import digest_of_digests, journal_digest
+    from actorflow.simulation.loop import Deadlock, Overdue, SimulatedLoop, run
+    from actorflow.simulation.oracle import Report, SeedFailed, check
+    from actorflow.simulation.process import Ending, Outcome, Process
+    from actorflow.simulation.steps import Severed
+    from actorflow.simulation.weather import (
+        After,
+        At,
+        Drift,
+        FailDisk,
+        FailObjects,
+        Jump,
+        Kill,
+        LoseAnswer,
+        LoseDisk,
+        Moment,
+        OnDisk,
+        OnObject,
+        Partition,
+        Pause,
+        PowerCut,
+        Raise,
+        Slow,
+        SlowObjects,
+        StruckByWeather,
+        TearDisk,
+        TearObjects,
+        Trigger,
+        Way,
+        Weather,
+    )
+    from actorflow.simulation.world import Machine, Universe
 
 __all__ = (
+    "After",
+    "At",
     "Deadlock",
+    "Drift",
     "Ending",
+    "FailDisk",
+    "FailObjects",
+    "Jump",
+    "Kill",
+    "LoseAnswer",
+    "LoseDisk",
     "Machine",
+    "Moment",
+    "OnDisk",
+    "OnObject",
     "Outcome",
     "Overdue",
+    "Partition",
+    "Pause",
+    "PowerCut",
     "Process",
+    "Raise",
+    "Report",
+    "SeedFailed",
     "Severed",
     "SimulatedLoop",
+    "Slow",
+    "SlowObjects",
+    "StruckByWeather",
+    "TearDisk",
+    "TearObjects",
+    "Trigger",
     "Universe",
+    "Way",
+    "Weather",
+    "check",
+    "contracts",
     "digest_of_digests",
     "journal_digest",
     "run",
 )
+
+_BESIDE_WEATHER = {
+    "Deadlock": "loop",
+    "Ending": "process",
+    "Machine": "world",
+    "Outcome": "process",
+    "Overdue": "loop",
+    "Process": "process",
+    "Report": "oracle",
+    "SeedFailed": "oracle",
+    "Severed": "steps",
+    "SimulatedLoop": "loop",
+    "Universe": "world",
+    "check": "oracle",
+    "digest_of_digests": "digest",
+    "journal_digest": "digest",
+    "run": "loop",
+}
+"""Which module a name comes from; those that are not here are weather."""
+
+
+def __getattr__(name: str) -> Any:
+    if name == "contracts":
+        return import_module("actorflow.simulation.contracts")
+    if name not in __all__:
+        raise AttributeError(f"module 'actorflow.simulation' has no attribute {name!r}; it has {', '.join(__all__)}")
+    module = import_module(f"actorflow.simulation.{_BESIDE_WEATHER.get(name, 'weather')}")
+    value = globals()[name] = getattr(module, name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,43 @@
+"""What must a source, a sink, an object store and a disk hold, whoever wrote them?
+
+One page that shows the contract suites.  Ours and yours run against the same ones, in the simulator and outside of it.
+
+    @pytest.mark.parametrize("check", SOURCE_CHECKS)
+    def test_my_source(check):
+        asyncio.run(check(SourceArm(make=lambda: my_source("…"), world=my_world)))
+
+    @pytest.mark.parametrize("check", TRANSACTIONAL_SINK_CHECKS)
+    def test_my_sink(check):
+        asyncio.run(check(TransactionalSinkArm(make=lambda: my_sink("…"), world=my_world)))
+
+    def test_my_store():
+        asyncio.run(check_object_store(my_store))
+
+The promises of connectors stand in ``contracts_connectors.py``, those of storage in ``contracts_storage.py``.  A
+promise that is not kept is an ``AssertionError``.
+"""
+
+from __future__ import annotations
+
+from actorflow.simulation.contracts_connectors import (
+    SINK_CHECKS,
+    SOURCE_CHECKS,
+    TRANSACTIONAL_SINK_CHECKS,
+    Permit,
+    SinkArm,
+    SourceArm,
+    TransactionalSinkArm,
+)
+from actorflow.simulation.contracts_storage import check_disk, check_object_store
+
+__all__ = (
+    "SINK_CHECKS",
+    "SOURCE_CHECKS",
+    "TRANSACTIONAL_SINK_CHECKS",
+    "Permit",
+    "SinkArm",
+    "SourceArm",
+    "TransactionalSinkArm",
+    "check_disk",
+    "check_object_store",
+)
