@@ -10,7 +10,7 @@ A layer knows nothing of snapshots; ``tables.py`` decides which layer is written
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any, Final
 
@@ -47,9 +47,11 @@ class Layer:
     The dict of a token is ``layer.dicts[place_of(token) % layer.places]``; who needs it often writes just that.
     ``is_frozen`` says that a snapshot needs it as it is, and whoever writes has to heed it; ``has_marks`` that some
     values may be ``MISSING``: the key was removed, whatever a lower layer says.
+
+    At some places a layer may *borrow* the dict of a lower layer (``merge``): what is written there is written below.
     """
 
-    __slots__ = ("_next", "_parts", "_split_above", "dicts", "has_marks", "is_frozen", "places")
+    __slots__ = ("_borrows", "_next", "_parts", "_split_above", "dicts", "has_marks", "is_frozen", "places")
 
     def __init__(self, split_above: int, bounds: Sequence[int] = (0, PLACES)) -> None:
         """``bounds`` are the places where the ranges of the dicts begin, and the end."""
@@ -58,7 +60,7 @@ class Layer:
         self.dicts: list[dict[Any, Any]] = []
         for part in self._parts:
             self.dicts += [part.entries] * (part.end - part.start if self.places > 1 else 1)
-        self.has_marks = self.is_frozen = False
+        self.has_marks = self.is_frozen = self._borrows = False
         self._split_above = split_above
         self._next = 0
 
@@ -144,6 +146,35 @@ class Layer:
         if not entries:
             entries.clear()  # an emptied dict keeps its room, a cleared one does not
 
+    def merge(self, lower: Layer, number: int, most: int) -> None:
+        """Move what belongs into one dict of a lower layer there, and borrow that dict; unless it is too much at once.
+
+        This layer is divided as the lower one, or finer.
+        """
+        below = lower._parts[number]
+        above = [part for part in self._parts if below.start <= part.start and part.end <= below.end]
+        if sum(len(part.entries) for part in above) > most:
+            return
+        for part in above:
+            if self.has_marks:
+                lower._set(part.entries.items(), keep_marks=False)
+            else:
+                below.entries.update(part.entries)
+            part.entries.clear()
+            self._put(part, below.entries)
+        self._borrows = True
+
+    def give_back(self) -> None:
+        """Borrow nothing any more."""
+        if self._borrows:
+            self._borrows = False
+            for part in self._parts:
+                self._put(part, part.entries)
+
+    def _put(self, part: _Part, entries: dict[Any, Any]) -> None:
+        start, end = (0, 1) if self.places == 1 else (part.start, part.end)
+        self.dicts[start:end] = [entries] * (end - start)
+
     def _spanning(self, other: _Part) -> dict[Any, Any] | None:
         """Return the one dict that holds whatever belongs into a part of another layer, if it is one."""
         if self.places == 1:
@@ -151,7 +182,7 @@ class Layer:
         first = self.dicts[other.start]
         return first if first is self.dicts[other.end - 1] else None
 
-    def _set(self, pairs: list[tuple[Any, Any]], *, keep_marks: bool) -> None:
+    def _set(self, pairs: Iterable[tuple[Any, Any]], *, keep_marks: bool) -> None:
         dicts, places = self.dicts, self.places
         for token, value in pairs:
             if value is not MISSING or keep_marks:

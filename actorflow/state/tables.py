@@ -8,6 +8,8 @@ out of those above; so once nothing is frozen any more, upper layers only get em
 * A removal leaves a mark (``MISSING``) where a frozen layer still holds the key.
 * A value that a frozen layer holds and that can be changed in place is copied up before it is handed out.  A reference
   that user code kept from an earlier call can't be seen here; changing one is not allowed (semantics 5.2).
+* When a snapshot is through with a dict it needs it no more: what was written above it meanwhile goes down at once,
+  while both are at hand, and from then on that dict is written to directly.  So little is copied and little left to fold.
 * While there is one layer and it is one dict, that dict is ``plain`` and may be used directly: no snapshot, no cost.
 
 A table that grows past what one dict should hold gets an empty, divided layer *below*, and is folded into it.
@@ -37,12 +39,12 @@ class Sizes:
     """How large things may become before upkeep sets in, in entries.
 
     The dict that is a whole table is divided above ``plain_up_to``, because its next resize would take several
-    milliseconds.  A part of a divided layer is cut in two above ``split_above``, which takes 1 to 2 ms.  A step of
+    milliseconds.  A part of a divided layer is cut in two above ``split_above``, which takes about 1 ms.  A step of
     folding moves about ``folded_at_once``, and ``folded_by_the_way`` where it comes between batches.
     """
 
     plain_up_to: int = 87_000
-    split_above: int = 8_192
+    split_above: int = 4_096
     folded_at_once: int = 1_000
     folded_by_the_way: int = 128
 
@@ -68,23 +70,31 @@ class Pin:
             table.unpin(len(self.layers))
             self.layers = []
 
-    def columns(self, count: int) -> Iterator[tuple[list[Any], list[Any]]]:
-        """Iterate over tokens and values, after looking at up to ``count`` entries each time, so perhaps over none."""
+    def columns(self, count: int, *, thaw: bool = False) -> Iterator[tuple[list[Any], list[Any], bool]]:
+        """Iterate over tokens and values, after looking at up to ``count`` entries each time, so perhaps over none.
+
+        The third part is true with the last of a dict.  With ``thaw`` that dict is not frozen any more after it, when
+        the next is asked for: whoever iterates must not need its values then.
+        """
         for index, layer in enumerate(self.layers, 1):
             newer = [above for above in self.layers[index:] if not above.is_empty]
-            for entries in layer.parts():
+            for number, entries in enumerate(layer.parts()):
                 # Frozen dicts never change, so their keys and values stay in step, without a look-up each.
                 following_tokens, following_values = iter(entries), iter(entries.values())
-                while tokens := list(islice(following_tokens, count)):
-                    values = list(islice(following_values, count))
+                missing = len(entries)
+                while missing > 0:
+                    missing -= count
+                    tokens, values = list(islice(following_tokens, count)), list(islice(following_values, count))
                     for above in newer:
                         fresh = above.is_news(tokens)
                         tokens, values = list(compress(tokens, fresh)), list(compress(values, fresh))
                     if layer.has_marks:
                         present = [value is not MISSING for value in values]
                         tokens, values = list(compress(tokens, present)), list(compress(values, present))
-                    yield tokens, values
+                    yield tokens, values, missing <= 0
                     assert self.is_live, "a snapshot was released while it was read"
+                if thaw and self._table is not None:
+                    self._table.was_read(number)
 
 
 class MemoryTable(KeyedTable):
@@ -191,7 +201,7 @@ class MemoryTable(KeyedTable):
         """Iterate over what is there at the first step; what is written meanwhile does not show."""
         pin = self.pin()
         try:
-            for tokens, values in pin.columns(_SCANNED_AT_ONCE):
+            for tokens, values, _ in pin.columns(_SCANNED_AT_ONCE):
                 yield from zip(tokens, values, strict=True)
         finally:
             pin.release()
@@ -215,6 +225,11 @@ class MemoryTable(KeyedTable):
         self._pins.remove(held)
         self._arrange()
 
+    def was_read(self, number: int) -> None:
+        """A snapshot is through with one dict of the lowest layer; if nobody else needs that, it is frozen no more."""
+        if self._pins == [1] and len(self._layers) == 2:
+            self._written.merge(self._layers[0], number, 2 * self._sizes.split_above)
+
     def _arrange(self) -> None:
         """Find out what is frozen, forget upper layers that are empty, and see whether one plain dict is all."""
         self._frozen = frozen = max(self._pins, default=0)
@@ -222,6 +237,7 @@ class MemoryTable(KeyedTable):
         layers[frozen + 1 :] = [layer for layer in layers[frozen + 1 :] if not layer.is_empty]
         for index, layer in enumerate(layers):
             layer.is_frozen = index < frozen
+            layer.give_back()
         self._newest_first = layers[::-1]
         self._written, self._above = layers[frozen], layers[frozen + 1 :]
         only = layers[0] if len(layers) == 1 else None
