@@ -29,7 +29,7 @@ The contract suites in ``actorflow.simulation.contracts`` check an implementatio
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Awaitable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
@@ -140,6 +140,12 @@ class SinkContext:
 
 class SinkWriter(ABC, Generic[T_contra]):
     """The sink as one subtask sees it.  No two of its methods run at the same time."""
+
+    each: Callable[[T_contra], object] | None = None
+    """A plain function to be called once per record, in order, where writing is nothing else.
+
+    The runtime may then call it straight from the loop of the operator before, instead of ``write``.
+    """
 
     @abstractmethod
     async def write(self, records: list[T_contra]) -> None:

@@ -87,7 +87,7 @@ class Numbers(Source[int]):
 
 
 class Called(Sink[Any]):
-    """A user's function, called once per record; the time is noted once per batch."""
+    """A user's function, called once per record; the time is noted when the last one has been called."""
 
     def __init__(self, function: Callable[[Any], None], watch: Stopwatch) -> None:
         self._function, self._watch = function, watch
@@ -99,11 +99,14 @@ class Called(Sink[Any]):
 class _CalledWriter(SinkWriter[Any]):
     def __init__(self, function: Callable[[Any], None], watch: Stopwatch) -> None:
         self._function, self._watch = function, watch
+        self.each = function
 
     async def write(self, records: list[Any]) -> None:
         function = self._function
         for record in records:
             function(record)
+
+    async def flush(self) -> None:
         self._watch.last = perf_counter()
 
 

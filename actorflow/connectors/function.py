@@ -141,6 +141,8 @@ class _CallWriter(SinkWriter[T]):
         try:
             if self._waits is None:
                 await self._first(remaining)
+                if self._waits is False:
+                    self.each = function
             if self._waits:
                 for record in remaining:
                     await function(record)

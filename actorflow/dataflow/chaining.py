@@ -21,14 +21,22 @@ from actorflow.abc.world import Clock
 from actorflow.dataflow.blame import failure, position_in
 from actorflow.dataflow.deferred_keys import DeferredKeys
 from actorflow.dataflow.lane import AsyncOperator
+from actorflow.dataflow.loops import SinkRaised
 from actorflow.dataflow.physical import Vertex
 from actorflow.dataflow.primitives import Call, Operator, OperatorKind
-from actorflow.dataflow.seat import Hooks, Opened, Seat, SideOutputs, Stage
+from actorflow.dataflow.seat import Each, Hooks, Opened, Seat, SideOutputs, Stage
 from actorflow.errors import ActorflowError, IncompatibleState, OperatorFailed
 from actorflow.model.elements import Batch
 from actorflow.model.manifest import Redistribution
 
 __all__ = ("AsyncOperator", "Chain", "ChainContext", "Copier")
+
+
+class HasEach(Protocol):
+    """What a chain needs of a sink's writer: the function to be called per record, where there is one."""
+
+    @property
+    def each(self) -> Each | None: ...
 
 
 class Copier(Protocol):
@@ -65,6 +73,11 @@ class Chain:
         self._states: dict[str, dict[str, str]] = {}
         self._tables: list[KeyedTable] = []
         self._finished = False
+        self._tail = vertex.operators[-1].name
+        self.writer: HasEach | None = None
+        """The writer of a sink right behind the keyed operator; whoever sets it lets the loop call its ``each``."""
+        self.given_to_each = 0
+        """How many outputs it has been given, which therefore did not come back."""
         self.async_operator: AsyncOperator | None = None
         """The call at the head of this chain, or ``None``."""
         for operator in vertex.operators:
@@ -141,9 +154,18 @@ class Chain:
         if keyed.run_deferred is not None:
             iterator = iter(values)
             try:
-                outputs = keyed.run_deferred(deferred, iterator, values)
+                each = None if self.writer is None else self.writer.each
+                outputs = keyed.run_deferred(deferred, iterator, values, each)
+                if each is not None and outputs is not None:
+                    self.given_to_each += len(values) - len(outputs)
             except ActorflowError:
                 raise
+            except SinkRaised as raised:
+                cause = raised.__cause__
+                assert cause is not None
+                raise failure(
+                    cause, self._tail, self._subtask, shown=self._shown, record=(raised.record,)
+                ) from cause
             except Exception as error:
                 position = position_in(values, iterator)
                 keys = None if position is None else [None] * position + deferred.keys_of([values[position]])
@@ -178,6 +200,11 @@ class Chain:
         except Exception as error:
             raise self._record_failure(error, self._head, records, values, None) from error
         return self.process_values(outputs)
+
+    @property
+    def takes_each(self) -> bool:
+        """Whether nothing lies between the keyed operator and the end of the chain."""
+        return self._keyed is not None and not self._stages
 
     @property
     def side(self) -> dict[str, list[Any]]:

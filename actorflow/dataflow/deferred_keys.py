@@ -83,9 +83,13 @@ class DeferredKeys:
         keys = [key, *self.keys_of(list(records))]
         return keys, self.tokens_of(keys)
 
-    def check(self, key: Any) -> None:
-        """Refuse a key that is seen for the first time and can't be written down."""
-        if type(key) is str and not key.isascii():
+    def first_seen(self, key: Any) -> None:
+        """Refuse a key that no state is filed under yet and that can't be written down.
+
+        The loops look at ``__class__``, which is cheaper than ``type`` and which only a key that lies about itself makes
+        wrong; such a one is refused here, before anything is filed under it.
+        """
+        if type(key) is not self.kind or (type(key) is str and not key.isascii()):
             self.tokens_of([key])
 
     def failed(self, error: Exception, record: Any) -> OperatorFailed:

@@ -18,7 +18,7 @@ from actorflow.dataflow.deferred_keys import DeferredKeys
 from actorflow.errors import InvalidJob
 from actorflow.model.manifest import Redistribution
 
-__all__ = ("DeferredLoop", "Hooks", "KeyedLoop", "ListContent", "Opened", "Seat", "SideOutputs", "Stage")
+__all__ = ("DeferredLoop", "Each", "Hooks", "KeyedLoop", "ListContent", "Opened", "Seat", "SideOutputs", "Stage")
 
 Stage = Callable[[Iterable[Any]], list[Any]]
 """From the records of a batch to what becomes of them.  It iterates over its argument exactly once and in order."""
@@ -26,9 +26,13 @@ Stage = Callable[[Iterable[Any]], list[Any]]
 KeyedLoop = Callable[[Iterable[Any], list[Any], list[Any]], list[Any]]
 """The same behind a keyed exchange: tokens, iterated over exactly once and in order, keys and values in parallel."""
 
-DeferredLoop = Callable[[DeferredKeys, Iterator[Any], list[Any]], list[Any] | None]
+Each = Callable[[Any], object]
+"""A sink that is a plain function, called once per record."""
+
+DeferredLoop = Callable[[DeferredKeys, Iterator[Any], list[Any], Each | None], list[Any] | None]
 """The same where the loop computes the keys: what computes them, an iterator over the values, the values.
 
+With a last argument, outputs are given to it one by one as far as that goes; what comes back are those that were not.
 ``None`` says that this batch needs its keys listed; then nothing of the iterator was taken.
 """
 

@@ -126,7 +126,7 @@ class Actor:
     restored_committables: list[Any] = field(default_factory=list)
     status: ActorStatus = ActorStatus.CREATED
     records_in: int = 0
-    records_written: int = 0
+    records_handed: int = 0
     open_inputs: int = 0
     _rest: list[list[Any]] = field(default_factory=list)
     _halted_at: int | None = None
@@ -139,6 +139,11 @@ class Actor:
         self._channels = {channel.id: channel for channel in self.mailbox.channels}
         for channel in self.output.all_channels:
             channel.writer = self.mailbox.signal
+
+    @property
+    def records_written(self) -> int:
+        """How many records its sink was given."""
+        return self.records_handed + self.chain.given_to_each
 
     # ── life ─────────────────────────────────────────────────────────────────────────────────
 
@@ -214,6 +219,8 @@ class Actor:
         lane, reader, load, rest = self.lane, self.reader, self.world.load, self._rest
         process, process_values, has_side = chain.process, chain.process_values, self.has_side_outputs
         write = None if self.writer is None else self.writer.write
+        if self.writer is not None and chain.takes_each:
+            chain.writer = self.writer
         size = self.records_per_batch
         turned = False
         while True:
@@ -276,7 +283,7 @@ class Actor:
                             raise
                         except Exception as error:
                             raise self._sink_failed(error, "writing") from error
-                        self.records_written += len(outputs)
+                        self.records_handed += len(outputs)
                 if has_side:
                     self._deliver_sides()
             elif not busy:
@@ -331,7 +338,7 @@ class Actor:
         if values:
             if self.writer is not None:
                 await self._guard_sink(self.writer.write(values), "writing")
-                self.records_written += len(values)
+                self.records_handed += len(values)
             else:
                 self.output.emit(values)
         self._deliver_sides()
