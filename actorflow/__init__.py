@@ -13,11 +13,11 @@
     )
     af.run(job)
 
-**The map.**  ``dataflow`` is the language, ``connectors`` are sources and sinks, ``runtime`` runs a job inside an event
-loop, ``protocol`` decides (pure machines, one question each), ``state`` and ``storage`` keep, ``simulation`` is the wind
-tunnel in which users test *their* jobs, ``abc`` are the seams for implementers.  ``model`` holds the nouns, ``config`` and
-``errors`` the words.  Side doors: ``actorflow.connectors``, ``actorflow.storage``, ``actorflow.simulation`` and
-``actorflow.abc``; everything else is the inside of the house and may change.
+**The map.**  ``dataflow`` is the language, ``connectors`` are sources and sinks, ``runtime`` runs a job inside an
+event loop, ``protocol`` decides (pure machines, one question each), ``state`` and ``storage`` keep, ``simulation`` is
+the wind tunnel in which users test *their* jobs, ``abc`` are the seams for implementers.  ``model`` holds the nouns,
+``config`` and ``errors`` the words.  Side doors: ``actorflow.connectors``, ``actorflow.storage``,
+``actorflow.simulation`` and ``actorflow.abc``; everything else is the inside of the house and may change.
 """
 
 from __future__ import annotations

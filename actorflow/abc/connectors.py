@@ -98,8 +98,9 @@ class Source(ABC, Generic[T_co]):
     def halt(self) -> bool:
         """Called when the job is asked to stop with a last checkpoint.
 
-        ``True`` says: what was accepted can't be read again, so the source ends by itself after giving it out, and the
-        last barrier waits for that.  A source that can be read again answers ``False`` and is simply cut at the barrier.
+        ``True`` says: what was accepted can't be read again, so the source ends by itself after giving it out, and
+        the last barrier waits for that.  A source that can be read again answers ``False`` and is simply cut at the
+        barrier.
         """
         return False
 

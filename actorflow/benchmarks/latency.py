@@ -1,10 +1,11 @@
 """How late is the loop, when it is idle and when it works hardest?
 
-* **idle**: one record through an inbox, over a keyed exchange, to an idle sink; from its sending to the sink's function.
+* **idle**: one record through an inbox, over a keyed exchange, to an idle sink; from its sending to the sink's
+function.
 * **stall**: how late a probe is woken while a million keys are updated flat out and snapshots of them are taken and
-  written (``stall.py``), with integers and with small lists as values, pinned to one core and free on two.  The same probe
-  over an idle loop runs beside and is printed as ``machine``, for machines stall by themselves.  The best of three runs
-  of a variant counts; what is printed is the worst variant.
+  written (``stall.py``), with integers and with small lists as values, pinned to one core and free on two.  The same
+  probe over an idle loop runs beside and is printed as ``machine``, for machines stall by themselves.  The best of
+  three runs of a variant counts; what is printed is the worst variant.
 * **snapshot_loop_s**: the most of the loop's time that one of these snapshots took: its instant, its encoding, and
   folding away what it left behind.
 """
@@ -120,9 +121,7 @@ def measure_stalls(
         first = load.stdout.readline().strip()
         if first != "ready":
             raise RuntimeError(f"the process under load said {first!r} and ended with {load.wait()}; see stderr")
-        with subprocess.Popen(
-            [*module, "idle"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        ) as idle:
+        with subprocess.Popen([*module, "idle"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as idle:
             said = load.stdout.readline()
             machine, _ = idle.communicate()
     if load.returncode or idle.returncode:

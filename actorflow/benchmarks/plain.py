@@ -10,7 +10,20 @@ from itertools import cycle, islice
 from time import perf_counter
 from typing import Any
 
-__all__ = ("KEYS", "NUMBERS", "WORDS", "count_word", "double", "increment", "is_even", "key_of", "make_sink", "plain_w1", "plain_w2", "prepare_numbers")
+__all__ = (
+    "KEYS",
+    "NUMBERS",
+    "WORDS",
+    "count_word",
+    "double",
+    "increment",
+    "is_even",
+    "key_of",
+    "make_sink",
+    "plain_w1",
+    "plain_w2",
+    "prepare_numbers",
+)
 
 KEYS = 10_000
 

@@ -1,7 +1,7 @@
 """For how long does an event loop stand still?
 
-A probe asks to be woken each millisecond and notes how late it was woken.  A wake-up that is *d* milliseconds late counts
-*d* times: a stall of 200 ms is 200 samples, not one, because as many moments fell into it.
+A probe asks to be woken each millisecond and notes how late it was woken.  A wake-up that is *d* milliseconds late
+counts *d* times: a stall of 200 ms is 200 samples, not one, because as many moments fell into it.
 """
 
 from __future__ import annotations

@@ -8,8 +8,8 @@
 The load prints ``ready`` once its state is filled and the probe begins, and in the end a JSON object.  The idle one
 watches until its standard input is closed.
 
-The load is 1,000,000 keys in memory, updated flat out in an order that is not theirs, with a checkpoint to disk each four
-seconds.  Values are integers, or small lists that the user's function changes in place.
+The load is 1,000,000 keys in memory, updated flat out in an order that is not theirs, with a checkpoint to disk each
+four seconds.  Values are integers, or small lists that the user's function changes in place.
 """
 
 from __future__ import annotations

@@ -73,9 +73,7 @@ def run_target(
     return asyncio.run(_run(job, settings, start_from, fresh, rewind, as_json))
 
 
-async def _run(
-    job: Job, settings: Settings, start_from: str | None, fresh: bool, rewind: bool, as_json: bool
-) -> int:
+async def _run(job: Job, settings: Settings, start_from: str | None, fresh: bool, rewind: bool, as_json: bool) -> int:
     world = real_world(owns_process=True)
     assert isinstance(world.observer, JournalObserver)
     facts = _Facts()

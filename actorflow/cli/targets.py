@@ -55,9 +55,7 @@ def _import(module_name: str) -> ModuleType:
         return importlib.import_module(module_name)
     except ModuleNotFoundError as error:
         if error.name is not None and (module_name == error.name or module_name.startswith(f"{error.name}.")):
-            raise UsageMistake(
-                f"there is no module {error.name!r}, neither installed nor in {Path.cwd()}"
-            ) from error
+            raise UsageMistake(f"there is no module {error.name!r}, neither installed nor in {Path.cwd()}") from error
         raise _not_imported(module_name, error) from error
     except Exception as error:
         raise _not_imported(module_name, error) from error

@@ -12,7 +12,7 @@ Refuses to know channels, storage, time, or what a checkpoint is besides its id.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 

@@ -1,9 +1,10 @@
 """When are a batch's keys computed, if nobody has to route by them?
 
-Behind a keyed exchange with a single channel there is nothing to route, so the batch brings its key function along.  The
-loop that wants a key calls it for each record, once, and saves a list and a pass over it (25 ns of about 300 per record).
-That works while all keys are exactly of one plain type, so that a key is its own token; the first batch finds out which
-one, and the first key of another type sends the rest of its batch, and everything after it, the general way.
+Behind a keyed exchange with a single channel there is nothing to route, so the batch brings its key function along.
+The loop that wants a key calls it for each record, once, and saves a list and a pass over it (25 ns of about 300 per
+record). That works while all keys are exactly of one plain type, so that a key is its own token; the first batch
+finds out which one, and the first key of another type sends the rest of its batch, and everything after it, the
+general way.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class DeferredKeys:
         self.function = function
         self._operator, self._subtask, self._shown, self._names = operator, subtask, shown, names
         self.kind: type | None = None
-        """The one plain type that all keys have had so far; ``None`` before the first batch and after a key of another."""
+        """The one plain type that all keys had so far; ``None`` before the first batch and after a key of another."""
         self.open_to_all = False
 
     def keys_of(self, values: list[Any]) -> list[Any]:
@@ -86,8 +87,8 @@ class DeferredKeys:
     def first_seen(self, key: Any) -> None:
         """Refuse a key that no state is filed under yet and that can't be written down.
 
-        The loops look at ``__class__``, which is cheaper than ``type`` and which only a key that lies about itself makes
-        wrong; such a one is refused here, before anything is filed under it.
+        The loops look at ``__class__``, which is cheaper than ``type`` and which only a key that lies about itself
+        makes wrong; such a one is refused here, before anything is filed under it.
         """
         if type(key) is not self.kind or (type(key) is str and not key.isascii()):
             self.tokens_of([key])

@@ -33,7 +33,7 @@ __all__ = (
     "opens_stateful_map",
 )
 
-class SinkRaised(Exception):  # noqa: N818 - it never leaves the chain
+class SinkRaised(Exception):
     """What a sink's function raised is its cause; ``record`` is what it was given."""
 
     def __init__(self, record: Any) -> None:

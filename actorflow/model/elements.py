@@ -19,10 +19,10 @@ __all__ = ("Alignment", "Barrier", "Batch", "CancelMarker", "CheckpointKind", "E
 class Batch:
     """Some records that travel together; immutable by agreement once emitted.
 
-    ``keys`` are the users' keys, one per value, behind a keyed exchange, or what computes them where nobody had to route
-    by them (``dataflow.deferred_keys``); ``None`` elsewhere.  ``tokens`` are what
-    state is filed under (``key_groups.tokens_of``); ``None`` means that the keys are their own tokens.  ``times`` are
-    timestamps in milliseconds, or ``None`` where nobody asked for event time.
+    ``keys`` are the users' keys, one per value, behind a keyed exchange, or what computes them where nobody had to
+    route by them (``dataflow.deferred_keys``); ``None`` elsewhere.  ``tokens`` are what state is filed under
+    (``key_groups.tokens_of``); ``None`` means that the keys are their own tokens.  ``times`` are timestamps in
+    milliseconds, or ``None`` where nobody asked for event time.
     """
 
     __slots__ = ("keys", "times", "tokens", "values")

@@ -266,7 +266,7 @@ class SnapshotTaken(Entry):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotSettled(Entry):
-    """Nothing of an actor's snapshot is left in its state; ``loop_us``: what the loop worked for it after the instant."""
+    """Nothing of an actor's snapshot is left in its state; ``loop_us``: the loop's work for it after the instant."""
 
     checkpoint: int
     actor: str

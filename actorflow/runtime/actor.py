@@ -1,7 +1,7 @@
 """Take, process, flush: the loop of an actor.
 
-An actor is one coroutine with a mailbox, a chain of synchronous operators, perhaps a source or an async lane at its head,
-and outputs or a sink at its end.  It does one thing at a time, so nothing here needs a guard.
+An actor is one coroutine with a mailbox, a chain of synchronous operators, perhaps a source or an async lane at its
+head, and outputs or a sink at its end.  It does one thing at a time, so nothing here needs a guard.
 
 Batches take the synchronous road.  Everything else (barriers, commits, the end) is rare and takes the careful road: the
 machine ``protocol.alignment`` decides, this module carries out.
@@ -165,9 +165,7 @@ class Actor:
             raise
         except Exception as error:
             self.status = ActorStatus.FAILED
-            failure = OperatorFailed(
-                self.operators[-1], self.id.subtask, cause=f"{type(error).__name__}: {error}"
-            )
+            failure = OperatorFailed(self.operators[-1], self.id.subtask, cause=f"{type(error).__name__}: {error}")
             self._announce_failure(failure, type(error).__name__)
             raise failure from error
 
@@ -362,7 +360,7 @@ class Actor:
                     self._halted_at = None  # the last checkpoint failed, so the job goes on
                 await self._carry_out(self.alignment.on(align.CheckpointAborted(checkpoint_id)))
                 self.chain.on_aborted(checkpoint_id)
-            case CheckpointDone(checkpoint_id, permit):
+            case CheckpointDone(checkpoint_id, _):
                 if self.committer is not None:
                     await self.committer.commit()
                 self.chain.on_completed(checkpoint_id)
@@ -404,9 +402,7 @@ class Actor:
                     for one in self.mailbox.channels:
                         self.mailbox.resume(one)
                 case align.StartAlignment(checkpoint_id):
-                    self.world.observer.announce(
-                        journal.AlignmentStarted(checkpoint=checkpoint_id, actor=str(self.id))
-                    )
+                    self.world.observer.announce(journal.AlignmentStarted(checkpoint=checkpoint_id, actor=str(self.id)))
                 case align.ForwardBarrier(barrier):
                     self.output.control(barrier)
                 case align.ForwardCancel(checkpoint_id):
@@ -426,9 +422,7 @@ class Actor:
         started = self.world.clock.now_us()
         self.chain.on_snapshot(checkpoint_id)
         lists = list(self.chain.list_states())
-        instant = Instant(
-            barrier=barrier, finished=self._input_ended, keyed=self.backend.freeze(), lists=lists
-        )
+        instant = Instant(barrier=barrier, finished=self._input_ended, keyed=self.backend.freeze(), lists=lists)
         if self.reader is not None:
             lists.append((self.operators[0], SPLITS, Redistribution.UNION, self.reader.elements()))
         if self.lane is not None:

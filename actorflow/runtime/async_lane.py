@@ -1,15 +1,15 @@
 """Async user functions: bounded, ordered if asked, checkpointed (semantics 15.1).
 
-What was taken from the mailbox and has not left the lane is held here in arrival order: at most ``in_flight`` of it is
-*active*, the rest waits.  An invocation's writes and outputs take effect at one stroke, when its result leaves the lane.
-One invocation per key at a time; the next of that key starts after the stroke.  A barrier does not wait for anybody's
-slow service: a snapshot holds the inputs of everything that has not left, and after a restore they are called again,
-before anything new.  So state and output are exactly-once and the outside call is at-least-once.
+What was taken from the mailbox and has not left the lane is held here in arrival order: at most ``in_flight`` of it
+is *active*, the rest waits.  An invocation's writes and outputs take effect at one stroke, when its result leaves the
+lane. One invocation per key at a time; the next of that key starts after the stroke.  A barrier does not wait for
+anybody's slow service: a snapshot holds the inputs of everything that has not left, and after a restore they are
+called again, before anything new.  So state and output are exactly-once and the outside call is at-least-once.
 
-Calls are made by *runners*, child coroutines that call one input after the other.  A runner starts the next one before it
-calls, so a function that never suspends costs no coroutine per record, and one that does has as many runners as
-``in_flight`` allows.  Each invocation runs in its own copy of the context in which the job was started (R140): a runner
-whose context was changed by a call is not used for another.
+Calls are made by *runners*, child coroutines that call one input after the other.  A runner starts the next one
+before it calls, so a function that never suspends costs no coroutine per record, and one that does has as many
+runners as ``in_flight`` allows.  Each invocation runs in its own copy of the context in which the job was started
+(R140): a runner whose context was changed by a call is not used for another.
 """
 
 from __future__ import annotations
@@ -175,9 +175,7 @@ class AsyncLane:
             self._spare = True
             self._runners += 1
             # Started in the job's own context, not in that of whoever happens to run now.
-            self._context.copy().run(
-                lambda: self._spawn(self._run, name=f"{self._operator}/{self._subtask} calls")
-            )
+            self._context.copy().run(lambda: self._spawn(self._run, name=f"{self._operator}/{self._subtask} calls"))
 
     async def _run(self) -> None:
         self._spare = False
@@ -279,7 +277,7 @@ class AsyncLane:
         self._signal.set()
 
 
-class _TimedOut(Exception):  # noqa: N818 - it never leaves this module
+class _TimedOut(Exception):
     pass
 
 

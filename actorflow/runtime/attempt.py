@@ -196,7 +196,7 @@ class Attempt:
             raise errors[0] if len(errors) == 1 else ExceptionGroup("several actors could not be closed", errors)
 
     def _with_unheard(self, failure: BaseException | None) -> BaseException | None:
-        """What children of actors raised on their way out, on top of what ended the attempt; an end that came before stays."""
+        """What children raised on their way out, on top of what ended the attempt; an end that came before stays."""
         if failure is None or not isinstance(failure, Exception | anyio.get_cancelled_exc_class()):
             return failure
         for actor in self.actors.values():
@@ -379,7 +379,7 @@ class Attempt:
             self.spawn(assigner.keep_discovering, name=f"{name} looks for splits")
 
     def _say_when_it_commits(self, actor: Actor) -> None:
-        """Without periodic checkpoints an exactly-once sink shows nothing before the end; nobody should find out late."""
+        """Without periodic checkpoints an exactly-once sink shows nothing before the end; nobody should learn it late."""
         if (
             self._settings.checkpoints.every is None
             and actor.committer is not None
@@ -389,8 +389,8 @@ class Attempt:
             self._world.observer.announce(
                 journal.SettingIgnored(
                     setting="checkpoints.every",
-                    why=f"it is not set, so operator {actor.operators[-1]!r}, which commits with checkpoints, commits at "
-                    "those that are asked for and at the end",
+                    why=f"it is not set, so operator {actor.operators[-1]!r}, which commits with checkpoints, commits "
+                    "at those that are asked for and at the end",
                 )
             )
 
@@ -440,9 +440,7 @@ class Attempt:
     def _readers(self, names: Iterable[str]) -> list[SourceReader]:
         wanted = [*names]
         return [
-            actor.reader
-            for actor in self.actors.values()
-            if actor.reader is not None and actor.operators[0] in wanted
+            actor.reader for actor in self.actors.values() if actor.reader is not None and actor.operators[0] in wanted
         ]
 
     def query(self, state: str, key: Any) -> Any:

@@ -1,8 +1,8 @@
 """Drives admission and coordinator: one attempt's checkpoints, from the request to the commit.
 
-The machines decide; here their effects are carried out: barriers are handed to the sources, acknowledgements collected, the
-manifest written and published under the fence, actors told, old files deleted.  Timers only put an event into a queue, so
-that everything that can fail fails inside the attempt's task group.
+The machines decide; here their effects are carried out: barriers are handed to the sources, acknowledgements
+collected, the manifest written and published under the fence, actors told, old files deleted.  Timers only put an
+event into a queue, so that everything that can fail fails inside the attempt's task group.
 """
 
 from __future__ import annotations
@@ -94,9 +94,7 @@ class Checkpointing:
             tolerable_failures=checkpoints.tolerable_failures,
             timeout_ms=milliseconds(checkpoints.timeout),
             completed=begin.retained,
-            alignment=Alignment.ALIGNED
-            if checkpoints.guarantee is Guarantee.EXACTLY_ONCE
-            else Alignment.AT_LEAST_ONCE,
+            alignment=Alignment.ALIGNED if checkpoints.guarantee is Guarantee.EXACTLY_ONCE else Alignment.AT_LEAST_ONCE,
         )
         self._duty, self._collector = Duty(world.clock), collector
         self._actors: dict[ActorId, Actor] = {}
@@ -259,9 +257,7 @@ class Checkpointing:
                     )
                     self._inject(Inject(barrier, halt=barrier.kind is CheckpointKind.STOP))
                 case coordinator.WriteManifest(checkpoint_id, kind, retained):
-                    self._spawn(
-                        self._write_manifest, checkpoint_id, kind, retained, name=f"manifest {checkpoint_id}"
-                    )
+                    self._spawn(self._write_manifest, checkpoint_id, kind, retained, name=f"manifest {checkpoint_id}")
                 case coordinator.NotifyCompleted(checkpoint_id, _, kind):
                     self._completed(checkpoint_id, kind)
                 case coordinator.NotifyAborted(checkpoint_id, reason, _, kind, detail):
@@ -415,7 +411,9 @@ class Checkpointing:
             self._announce(journal.CheckpointDiscarded(checkpoint=checkpoint_id, objects=count))
         except StorageFailed as error:
             self._announce(
-                journal.StorageFailed(operation="delete", name=f"checkpoint {checkpoint_id}", cause=type(error).__name__)
+                journal.StorageFailed(
+                    operation="delete", name=f"checkpoint {checkpoint_id}", cause=type(error).__name__
+                )
             )
         finally:
             self._cleaning -= 1
@@ -437,9 +435,7 @@ class Checkpointing:
 
     def _discard_ack(self, checkpoint_id: int, actor: ActorId) -> None:
         """A snapshot that came too late: its objects lie under an id that was aborted, and go with it."""
-        self._work_on_files(
-            self._ownership.discard_aborted, checkpoint_id, name=f"discard {checkpoint_id} of {actor}"
-        )
+        self._work_on_files(self._ownership.discard_aborted, checkpoint_id, name=f"discard {checkpoint_id} of {actor}")
 
     # ── what actors report ───────────────────────────────────────────────────────────────────
 
@@ -478,9 +474,7 @@ class Checkpointing:
                     return
                 except ActorflowError as error:
                     reason = (
-                        AbortReason.STORAGE_FAILED
-                        if isinstance(error, StorageFailed)
-                        else AbortReason.SNAPSHOT_FAILED
+                        AbortReason.STORAGE_FAILED if isinstance(error, StorageFailed) else AbortReason.SNAPSHOT_FAILED
                     )
                     self.declined(actor.id, checkpoint_id, reason, str(error))
                     return
@@ -489,9 +483,7 @@ class Checkpointing:
         if snapshot is not None:
             self._acknowledge(actor.id, checkpoint_id, snapshot, clock.now_ms() - started)
         await self._duty.run(actor.backend.upkeep(), meter)
-        self._announce(
-            journal.SnapshotSettled(checkpoint=checkpoint_id, actor=str(actor.id), loop_us=meter.us)
-        )
+        self._announce(journal.SnapshotSettled(checkpoint=checkpoint_id, actor=str(actor.id), loop_us=meter.us))
 
     def _acknowledge(self, actor: ActorId, checkpoint_id: int, snapshot: ActorSnapshot, duration_ms: int) -> None:
         pending = self._pending.get(checkpoint_id)

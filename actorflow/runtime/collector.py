@@ -1,14 +1,15 @@
 """Python's collector and interpreter, in a process that is ours alone.
 
-A full collection walks every object that could be part of a cycle: over 100 ms with a million mutable values, which is a
-stall.  State is not garbage.  So after a restore, and again after each checkpoint, everything alive is frozen out of the
-collector's sight.
+A full collection walks every object that could be part of a cycle: over 100 ms with a million mutable values, which
+is a stall.  State is not garbage.  So after a restore, and again after each checkpoint, everything alive is frozen
+out of the collector's sight.
 
-What is young is collected every few milliseconds, in pieces that take about one: by itself the collector counts what was
-created less what went away, and while state is being replaced by new state that says nothing of how much there is to walk.
+What is young is collected every few milliseconds, in pieces that take about one: by itself the collector counts what
+was created less what went away, and while state is being replaced by new state that says nothing of how much there is
+to walk.
 
-Garbage in cycles that lived too long to be found young waits for a quiet moment, or for the end of ``PATIENCE_MS``: then
-everything is looked at once.
+Garbage in cycles that lived too long to be found young waits for a quiet moment, or for the end of ``PATIENCE_MS``:
+then everything is looked at once.
 
 A thread that waits for the interpreter starves beside a busy loop unless it may ask for it soon.
 
@@ -44,11 +45,11 @@ AGED_US = 10_000
 """After so much of that, some garbage may have grown too old to be found."""
 
 LOOK_EVERY_MS, PATIENCE_MS = 2_000, 600_000
-"""How often it is asked whether the job is quiet, and how long it may be busy before everything is looked at all the same."""
+"""How often it is asked whether the job is quiet, and how long it may be busy before all is looked at anyway."""
 
 
 class Collector:
-    """Tends to the garbage of a process.  ``activity`` is a number that stands still while the job has nothing to do."""
+    """Tends to the garbage of a process.  ``activity`` is a number that stands still while there is nothing to do."""
 
     def __init__(self, clock: Clock, activity: Callable[[], int]) -> None:
         self._clock, self._activity = clock, activity

@@ -1,9 +1,9 @@
 """Drives ``protocol.two_phase`` for one sink writer: prepares at barriers, commits with a permit, retries.
 
-All of it happens in the actor's own turn, so no two methods of a writer ever run at the same time.  Only what is left to do
-after a cut (syncing, closing) runs beside: as a child of the attempt, to its end, also when its checkpoint is aborted,
-because the committables stay and the next snapshot holds them (R001).  A snapshot counts when all of it is done; when it fails,
-the attempt fails, and what was written is written again.
+All of it happens in the actor's own turn, so no two methods of a writer ever run at the same time.  Only what is left
+to do after a cut (syncing, closing) runs beside: as a child of the attempt, to its end, also when its checkpoint is
+aborted, because the committables stay and the next snapshot holds them (R001).  A snapshot counts when all of it is
+done; when it fails, the attempt fails, and what was written is written again.
 """
 
 from __future__ import annotations
@@ -77,7 +77,9 @@ class Committer:
         try:
             await rest
         except ActorflowError as error:
-            error.add_note(f"operator {self._operator!r}, subtask {self._actor.subtask}: what it prepared is not durable")
+            error.add_note(
+                f"operator {self._operator!r}, subtask {self._actor.subtask}: what it prepared is not durable"
+            )
             raise
         except Exception as error:
             raise OperatorFailed(

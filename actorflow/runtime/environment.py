@@ -64,7 +64,9 @@ class Environment:
         self.world = world
 
     @classmethod
-    def from_mapping(cls, mapping: Mapping[str, Any], *, source: str = "the mapping", world: World | None = None) -> Environment:
+    def from_mapping(
+        cls, mapping: Mapping[str, Any], *, source: str = "the mapping", world: World | None = None
+    ) -> Environment:
         """Read settings by our names or by Flink's; all mistakes are told at once in one ``InvalidConfig``."""
         return cls(settings=Settings.from_mapping(mapping, source=source), world=world)
 
@@ -85,8 +87,8 @@ class Environment:
         Leaving the block stops the job with a last checkpoint; leaving it by an exception cancels it.  If the job fails
         for good the block is cancelled and ``JobFailed`` is raised; ``on_failure="report"`` leaves the block alone.
 
-        Raises ``InvalidJob``, ``InvalidConfig``, ``RestoreFailed``, ``StorageFailed`` or ``Fenced`` before any record is
-        processed.
+        Raises ``InvalidJob``, ``InvalidConfig``, ``RestoreFailed``, ``StorageFailed`` or ``Fenced`` before any record
+        is processed.
         """
         world = self.world if self.world is not None else real_world()
         supervisor = Supervisor(job, self.settings, world, resume_from=resume_from, rewind=rewind)

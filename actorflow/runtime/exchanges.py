@@ -7,7 +7,7 @@ because barriers and the end of input come on all of them.
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import islice, cycle
+from itertools import cycle, islice
 from operator import length_hint
 from typing import Any
 
@@ -39,7 +39,9 @@ def targets(kind: ExchangeKind, upstream: int, parallelism: int, downstream_para
             return [upstream]
         case ExchangeKind.RESCALE:
             if parallelism <= downstream_parallelism:
-                return [d for d in range(downstream_parallelism) if d * parallelism // downstream_parallelism == upstream]
+                return [
+                    d for d in range(downstream_parallelism) if d * parallelism // downstream_parallelism == upstream
+                ]
             return [upstream * downstream_parallelism // parallelism]
         case _:
             return list(range(downstream_parallelism))

@@ -133,8 +133,9 @@ class JobHandle:
     async def query(self, state: str, *, key: Any) -> Any:
         """Return the value of a keyed state, such as ``"score.level"``, as it is at this moment; ``None`` when unset.
 
-        It may be newer than the last checkpoint and so be undone by a failure.  Raises ``KeyError`` for a state that the
-        job does not have, ``InvalidValue`` for a key that can't be one, and ``JobFailed`` when the job does not run.
+        It may be newer than the last checkpoint and so be undone by a failure.  Raises ``KeyError`` for a state that
+        the job does not have, ``InvalidValue`` for a key that can't be one, and ``JobFailed`` when the job does not
+        run.
         """
         return await self._supervisor.query(state, key)
 

@@ -1,7 +1,8 @@
 """Within one process a home has one job: a second start of the same home is refused (R052).
 
-Of two *processes* the one that started last wins, which ``protocol.fencing`` decides; two jobs of one process would fence
-each other in turns, so the mistake is told at once.  The names held are per event loop's process, hence module state.
+Of two *processes* the one that started last wins, which ``protocol.fencing`` decides; two jobs of one process would
+fence each other in turns, so the mistake is told at once.  The names held are per event loop's process, hence module
+state.
 """
 
 from __future__ import annotations

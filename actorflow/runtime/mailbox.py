@@ -4,8 +4,8 @@ Batches need a buffer of their channel: ``per_channel`` exclusive ones, then flo
 (the input side of one exchange) share, up to ``most_per_channel``.  Control elements queue behind the batches of their
 channel but never wait for a buffer, so a barrier can always be enqueued (INV-1.7).
 
-There is one place to wait, :class:`Signal`, and it wakes for mail, for credit and for control alike.  Nothing is awaited
-between looking and waiting, hence no wake-up is lost and no lock is needed.
+There is one place to wait, :class:`Signal`, and it wakes for mail, for credit and for control alike.  Nothing is
+awaited between looking and waiting, hence no wake-up is lost and no lock is needed.
 
 This module does not know what an element means.
 """
@@ -60,7 +60,21 @@ class Gate:
 class Channel:
     """A bounded queue of elements from one upstream actor to one downstream actor."""
 
-    __slots__ = ("blocked", "exclusive", "gate", "id", "listed", "mailbox", "most", "position", "queue", "role", "starved", "used", "writer")
+    __slots__ = (
+        "blocked",
+        "exclusive",
+        "gate",
+        "id",
+        "listed",
+        "mailbox",
+        "most",
+        "position",
+        "queue",
+        "role",
+        "starved",
+        "used",
+        "writer",
+    )
 
     def __init__(
         self, channel_id: ChannelId, mailbox: Mailbox, gate: Gate, *, exclusive: int, most: int, role: int = 0

@@ -1,9 +1,9 @@
 """Partition, fill buffers, hand over: the output side of one actor.
 
 An output holds, per exchange, buffers that are being filled.  A buffer leaves when it is full, before any control
-element, when the actor has nothing else to do, and after ``flush_after`` at the latest.  What finds no room in its channel
-stays here as the actor's *remainder*; while there is one the actor takes no new batch, so memory stays within the
-channels plus what one batch in hand turns into.
+element, when the actor has nothing else to do, and after ``flush_after`` at the latest.  What finds no room in its
+channel stays here as the actor's *remainder*; while there is one the actor takes no new batch, so memory stays within
+the channels plus what one batch in hand turns into.
 
 A control element goes behind the remainder of its channel, never past it: an aligned barrier does not overtake.
 """
@@ -145,9 +145,9 @@ class RoutedExchange(ExchangeWriter):
 class KeyedExchange(ExchangeWriter):
     """To several channels by key group.
 
-    One loop computes a record's key, looks its channel up and adds both to the channel's buffers.  That is right while
-    all keys are exactly of one plain type, so that a key is its own token, and as long as each was seen before; the first
-    that is new or of another type sends the rest of what was emitted the general way, which learns it.
+    One loop computes a record's key, looks its channel up and adds both to the channel's buffers.  That is right
+    while all keys are exactly of one plain type, so that a key is its own token, and as long as each was seen before;
+    the first that is new or of another type sends the rest of what was emitted the general way, which learns it.
     """
 
     __slots__ = ("_deferred", "_emitted", "_filling", "_keys", "_kind", "_learned", "_plain", "_router", "_targets")
@@ -269,7 +269,7 @@ class BroadcastExchange(SingleExchange):
 class Output:
     """All exchanges that an actor writes to, and its remainder."""
 
-    __slots__ = ("_only", "_tagged", "all_channels", "exchanges", "main", "remainder", "records_out")
+    __slots__ = ("_only", "_tagged", "all_channels", "exchanges", "main", "records_out", "remainder")
 
     def __init__(self, exchanges: list[ExchangeWriter]) -> None:
         self.exchanges = exchanges

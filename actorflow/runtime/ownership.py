@@ -1,7 +1,7 @@
 """Carries out ``protocol.fencing`` over a store: claims the home, publishes manifests, ends and tidies up.
 
-The machine decides; here is only listing, putting and getting, one effect after the other.  What may be deleted is deleted
-in the background and by name, manifests first, so that a half-deleted checkpoint is never restored.
+The machine decides; here is only listing, putting and getting, one effect after the other.  What may be deleted is
+deleted in the background and by name, manifests first, so that a half-deleted checkpoint is never restored.
 """
 
 from __future__ import annotations
@@ -21,8 +21,7 @@ from actorflow.model.manifest import Manifest
 from actorflow.model.manifest_codec import decode_manifest, encode_manifest
 from actorflow.model.paths import MANIFEST_NAME, Home
 from actorflow.protocol import fencing
-from actorflow.protocol.fencing import CommitPermit
-from actorflow.protocol.fencing import Effect
+from actorflow.protocol.fencing import CommitPermit, Effect
 from actorflow.protocol.fencing_steps import Event
 from actorflow.protocol.ownership import Base, Claim, FromCheckpoint, FromPath, Latest, Nothing, Path, Told
 from actorflow.runtime.snapshot_reader import SnapshotReader
@@ -104,8 +103,8 @@ class Ownership:
     async def locate(self) -> None:
         """Find out where the home really is, before anything else.
 
-        A folder is known by its absolute path with every link followed: two ways to one folder are one home (R052), and a
-        home is the same from whatever folder the process was started.
+        A folder is known by its absolute path with every link followed: two ways to one folder are one home (R052),
+        and a home is the same from whatever folder the process was started.
         """
         self._location = await self._resolve(self._location)
         told: Told
@@ -379,8 +378,8 @@ class Ownership:
     async def publish(self, manifest: Manifest) -> Permitted | Taken | Refused:
         """Create the manifest and look at the claims again.
 
-        Raises ``Fenced``, and ``StorageFailed`` when nobody knows whether the manifest is there: its files must stay, and
-        the next attempt finds out.
+        Raises ``Fenced``, and ``StorageFailed`` when nobody knows whether the manifest is there: its files must stay,
+        and the next attempt finds out.
         """
         checkpoint_id = manifest.checkpoint_id
         self._sealed[checkpoint_id] = encode_manifest(manifest)
@@ -430,9 +429,7 @@ class Ownership:
                     await self._store.delete(name)
         except StorageFailed as error:
             # The next sweep meets them again.
-            self._announce(
-                journal.StorageFailed(operation="discard", name=prefix, cause=type(error).__name__)
-            )
+            self._announce(journal.StorageFailed(operation="discard", name=prefix, cause=type(error).__name__))
 
     async def tidy(self, completed_id: int) -> None:
         """A later checkpoint completed: the places of aborted ones before it need not be held any more."""

@@ -2,8 +2,8 @@
 
 Actors breathe about once a millisecond (``World.clock.slice_is_over``), not once per batch.  Work in the background
 (encoding a snapshot, folding what it left behind, reading state back) comes as an iterator of short steps.  All of it
-together runs under one *duty*: one slice of about a millisecond, whoever's it is, and then a rest that keeps its share of
-the loop.  So snapshots of many actors take longer than one, but stall the loop no more than one.
+together runs under one *duty*: one slice of about a millisecond, whoever's it is, and then a rest that keeps its
+share of the loop.  So snapshots of many actors take longer than one, but stall the loop no more than one.
 
 A thread would starve instead: beside a busy loop it gets the interpreter's lock hardly ever.
 """

@@ -34,8 +34,8 @@ A round of the loop asks the system for news, which costs 3 to 15 µs; at one mi
 class SystemClock:
     """The machine's clocks.
 
-    The slice is shared by all actors of a loop: it ends two milliseconds after the current round of the loop began, however
-    many actors took their turns in it, so that many actors don't add up to a stall.
+    The slice is shared by all actors of a loop: it ends two milliseconds after the current round of the loop began,
+    however many actors took their turns in it, so that many actors don't add up to a stall.
     """
 
     def __init__(self) -> None:

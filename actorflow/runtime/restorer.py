@@ -11,8 +11,8 @@ from dataclasses import replace
 from typing import Any
 
 from actorflow.abc.world import World
-from actorflow.dataflow.plan import Plan
 from actorflow.dataflow.keyed import BaseOperator
+from actorflow.dataflow.plan import Plan
 from actorflow.dataflow.primitives import Call, Operator, Read, Write
 from actorflow.errors import ActorflowError, CorruptObject, RestoreFailed
 from actorflow.model import journal
@@ -146,9 +146,7 @@ class Restorer:
         match state:
             case _ if state == SPLITS:
                 assert actor.reader is not None
-                takers = [
-                    part.subtask for part in self._subtasks_of(operator) if not part.finished
-                ]
+                takers = [part.subtask for part in self._subtasks_of(operator) if not part.finished]
                 actor.reader.restore_union(elements, takers)
             case _ if state == IN_FLIGHT:
                 assert actor.lane is not None
@@ -162,9 +160,7 @@ class Restorer:
 def _shapes(plan: Plan) -> list[OperatorShape]:
     shapes = []
     for vertex in plan.vertices:
-        feeding = tuple(
-            plan.vertices[plan.exchanges[index].upstream].operators[-1].name for index in vertex.inputs
-        )
+        feeding = tuple(plan.vertices[plan.exchanges[index].upstream].operators[-1].name for index in vertex.inputs)
         for position, operator in enumerate(vertex.operators):
             lists = dict(operator.lists)
             match operator:

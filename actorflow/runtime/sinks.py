@@ -57,8 +57,8 @@ async def open_sink(
         await actor.committer.restore(actor.restored_committables, permit)
     elif actor.restored_committables:
         raise IncompatibleState(
-            f"operator {operator!r}: the restored checkpoint holds output that its sink had prepared and not committed, "
-            f"and {type(actor.sink).__name__} can't commit; start once more with the sink that the checkpoint was made "
+            f"operator {operator!r}: the restored checkpoint holds output that its sink had prepared and not "
+            f"committed, and {type(actor.sink).__name__} can't commit; start once more with the sink that the checkpoint was made "
             "with, and stop, before another one takes its place"
         )
 

@@ -1,7 +1,7 @@
 """Reads the pieces that a manifest names, and checks each against its checksum.
 
-A snapshot is found by its manifest's folder; shared pieces lie in the ``shared/`` beside that folder.  Names are plain, so a
-manifest from a stranger leads nowhere else.
+A snapshot is found by its manifest's folder; shared pieces lie in the ``shared/`` beside that folder.  Names are
+plain, so a manifest from a stranger leads nowhere else.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ PIECE = 1 << 20
 class SnapshotReader:
     """The objects of one snapshot."""
 
-    def __init__(self, store: ObjectStore, home: Home, checkpoint_id: int, world: World, folder: str | None = None) -> None:
+    def __init__(
+        self, store: ObjectStore, home: Home, checkpoint_id: int, world: World, folder: str | None = None
+    ) -> None:
         self._store, self._home, self._checkpoint_id, self._world = store, home, checkpoint_id, world
         self._folder = folder
 
@@ -36,7 +38,9 @@ class SnapshotReader:
         folder = path.rstrip("/").removesuffix(f"/{MANIFEST_NAME}").rstrip("/")
         parent, _, name = folder.rpartition("/")
         if not name:
-            raise RestoreFailed(f"{path!r} is not the path of a snapshot: give its folder, or the {MANIFEST_NAME} in it")
+            raise RestoreFailed(
+                f"{path!r} is not the path of a snapshot: give its folder, or the {MANIFEST_NAME} in it"
+            )
         store = world.objects.open(parent or ("." if not path.startswith("/") else "/"))
         object_name = f"{name}/{MANIFEST_NAME}"
         try:
@@ -61,7 +65,7 @@ class SnapshotReader:
         return self._home.resolve(handle, self._checkpoint_id)
 
     async def pieces(self, handle: Handle) -> AsyncIterator[bytes]:
-        """The bytes behind a handle, in pieces.  Raises ``CorruptObject``, naming the object, at the latest at the end."""
+        """The bytes behind a handle, in pieces.  Raises ``CorruptObject``, with the object, at the latest at the end."""
         if isinstance(handle, InlineHandle):
             yield handle.data
             return

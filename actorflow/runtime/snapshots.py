@@ -1,8 +1,8 @@
 """The instant and the rest of one actor's snapshot.
 
 The *instant* is synchronous and short: freeze the keyed state, copy the lists, cut the sink.  The *rest* is a child
-coroutine: it encodes in slices under a duty share, uploads, and acknowledges.  What is few goes into the manifest itself
-(semantics 3.10); everything else of one actor goes into one object, each part under its own checksum.
+coroutine: it encodes in slices under a duty share, uploads, and acknowledges.  What is few goes into the manifest
+itself (semantics 3.10); everything else of one actor goes into one object, each part under its own checksum.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ async def write_behind(
 
 
 async def _large_pieces(first: list[bytes], stream: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """Gather small pieces: a store hands each to a thread, and each time the loop waits for that thread to get its turn."""
+    """Gather small pieces: a store hands each to a thread, and each time the loop waits for that thread."""
     pieces, size = first, sum(map(len, first))
     async for piece in stream:
         pieces.append(piece)

@@ -1,13 +1,13 @@
 """Which subtask reads which split, and how its chunks reach the actor.
 
-Each split that is being read has a *pump*: a child coroutine that iterates the source's generator and puts chunks into a
-short queue.  The actor takes them like any other input, so a source that waits for the outside world never holds up a
-barrier, and a source that never waits is held by the queue's bound.  A position is noted when the actor has taken the
-chunk, not when the pump has read it.
+Each split that is being read has a *pump*: a child coroutine that iterates the source's generator and puts chunks
+into a short queue.  The actor takes them like any other input, so a source that waits for the outside world never
+holds up a barrier, and a source that never waits is held by the queue's bound.  A position is noted when the actor
+has taken the chunk, not when the pump has read it.
 
 Splits are given out on demand by one :class:`SplitAssigner` per source.  What a subtask was ever given is in its own
-snapshot, position and all; a split that nobody's snapshot names is found again by ``discover``.  So each split belongs to
-exactly one subtask, or to nobody, in every cut (INV-12.4), without a snapshot of the assigner.
+snapshot, position and all; a split that nobody's snapshot names is found again by ``discover``.  So each split
+belongs to exactly one subtask, or to nobody, in every cut (INV-12.4), without a snapshot of the assigner.
 """
 
 from __future__ import annotations
@@ -82,8 +82,8 @@ class SplitAssigner:
     @property
     def is_exhausted(self) -> bool:
         """Whether no split will ever be given out again."""
-        return self.discovered and not self._unassigned and (
-            self._source.bounded or self._source.discover_every is None
+        return (
+            self.discovered and not self._unassigned and (self._source.bounded or self._source.discover_every is None)
         )
 
 
@@ -143,7 +143,7 @@ class SourceReader:
         ]
 
     def open(self, *, finished: bool = False) -> None:
-        """Start reading; a subtask that had finished in an earlier life reads nothing, whatever else there is by now."""
+        """Start reading; a subtask that had finished in an earlier life reads nothing, whatever is there by now."""
         self._opened = True
         if finished:
             self._cut = True
@@ -199,9 +199,7 @@ class SourceReader:
     @property
     def has_ended(self) -> bool:
         """Whether everything this subtask will ever read was taken."""
-        return self._cut or (
-            self.is_drained and not self._halting and (self._ending or self._assigner.is_exhausted)
-        )
+        return self._cut or (self.is_drained and not self._halting and (self._ending or self._assigner.is_exhausted))
 
     def try_take(self) -> Chunk[Any] | None:
         """The next chunk, its position noted; ``None`` when there is none now.  Raises what a pump raised."""

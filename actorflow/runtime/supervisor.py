@@ -239,7 +239,10 @@ class Supervisor:
             self.life.go(JobStatus.FENCED)
             self._announce(
                 journal.JobFenced(
-                    job=self.plan.job, generation=self._ownership.generation, by_generation=cause.generation, by=str(cause)
+                    job=self.plan.job,
+                    generation=self._ownership.generation,
+                    by_generation=cause.generation,
+                    by=str(cause),
                 )
             )
         else:
@@ -255,9 +258,7 @@ class Supervisor:
                 self.failure = JobFailed(f"job {self.plan.job!r} could not start: {_short(cause)}")
                 self.failure.__cause__ = error
             self.life.go(JobStatus.FAILED)
-            self._announce(
-                journal.JobFailed(job=self.plan.job, cause=type(cause).__name__, detail=str(cause))
-            )
+            self._announce(journal.JobFailed(job=self.plan.job, cause=type(cause).__name__, detail=str(cause)))
             with anyio.CancelScope(shield=True):
                 try:
                     await self._retire(Ending.FAILED)
