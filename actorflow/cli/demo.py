@@ -158,7 +158,7 @@ def draw_strokes(chance: random.Random, length: Length) -> list[Stroke]:
     """When each life is to be killed.  The first one has nothing to restore, so it is left to read for a while."""
 
     def some_s() -> float:
-        return chance.uniform(0.01, 0.11) * length.reads_for_s
+        return chance.uniform(0.01, 0.14) * length.reads_for_s
 
     strokes: list[Stroke] = []
     for number in range(length.kills - 1):

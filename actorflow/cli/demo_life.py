@@ -22,8 +22,6 @@ from pathlib import Path
 from time import monotonic_ns
 from typing import Any
 
-import actorflow
-
 __all__ = ("ENTRY_LOG", "Aim", "Life", "Step", "Stroke", "command_line", "live")
 
 ENTRY_LOG = ("--log-level", "debug", "--log-format", "json")
@@ -169,7 +167,7 @@ def command_line(target: str, *arguments: str, define: Sequence[str] = ()) -> li
 def environment() -> dict[str, str]:
     """Our own environment, in which the child, whose folder is another, finds the very package that runs here."""
     found = dict(os.environ)
-    root = Path(actorflow.__file__).resolve().parents[1]
+    root = Path(__file__).resolve().parents[2]
     if root.name not in ("site-packages", "dist-packages"):  # it runs from its sources
         others = [path for path in found.get("PYTHONPATH", "").split(os.pathsep) if path]
         found["PYTHONPATH"] = os.pathsep.join([str(root), *(str(Path(path).resolve()) for path in others)])

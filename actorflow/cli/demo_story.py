@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 from statistics import median
+from textwrap import fill
 from typing import Any
 
 from actorflow.cli.demo_check import Comparison, Text
@@ -100,8 +101,13 @@ def tell(tale: Tale) -> str:
     recovery = f"{result['recovery_s']['median']:.2f} s (median), {result['recovery_s']['max']:.2f} s (longest)"
     lines = [
         f"{result['words']:,} words of {tale.text.files} files, counted in {len(tale.lives)} lives of one process:",
-        f"  kills             {result['kills']} with SIGKILL: {kills or 'none'};",
-        f"                    {tale.after_restore} of them after a checkpoint of an earlier life was restored",
+        *fill(
+            f"{result['kills']} with SIGKILL: {kills or 'none'}; {tale.after_restore} of them after a checkpoint of an"
+            " earlier life was restored",
+            width=100,
+            initial_indent="  kills             ",
+            subsequent_indent=" " * 20,
+        ).split("\n"),
         f"  checkpoints       {result['checkpoints']}",
         f"  records replayed  {result['records_replayed']:,} lines were read again, of {tale.text.lines:,}",
         f"  time to recover   {recovery}, from a kill to the first line read after it",

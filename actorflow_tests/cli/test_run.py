@@ -134,7 +134,8 @@ def test_a_snapshot_that_is_not_there_is_exit_3(shell: Shell) -> None:
     said = shell("run", "jobs:count", "--from", "no/such/chk-3", "--", "text")
 
     assert said.code == 3
-    assert "there is no snapshot at no/such/chk-3" in said.err
+    assert "there is no snapshot at " in said.err
+    assert "no/such/chk-3" in said.err
     assert shell.rows() == []
 
 
@@ -142,7 +143,8 @@ def test_a_job_that_somebody_else_has_taken_over_is_exit_4_and_says_who(shell: S
     said = shell("run", "jobs:overtaken", "-D", "checkpoints.every=50ms", "--", "text")
 
     assert said.code == 4
-    assert "generation 2 of .actorflow/overtaken belongs to process" in said.err
+    assert "generation 2 of " in said.err
+    assert ".actorflow/overtaken belongs to process" in said.err
 
 
 def test_logs_go_to_stderr_as_json_lines_with_the_entry(shell: Shell) -> None:
