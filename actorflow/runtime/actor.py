@@ -234,7 +234,10 @@ class Actor:
             elif lane is not None and (ready := lane.take_ready()):
                 outputs = process_values(ready)
             elif lane is not None and not lane.has_room:
-                pass
+                # A barrier with nothing before it does not wait for somebody's slow service.
+                if (taken := mailbox.try_take_control()) is not None:
+                    busy = True
+                    await self._on_element(*taken)
             elif rest:
                 records = rest.pop()
                 if load is not None:

@@ -34,6 +34,9 @@ from actorflow.runtime.source_reader import Spawn
 
 __all__ = ("AsyncLane",)
 
+TICK_MS = 0.5
+"""How long after its deadline a call is given up: a result that comes in the same millisecond wins (R144)."""
+
 
 class _Invocation:
     __slots__ = ("done", "key", "outcome", "record", "token")
@@ -250,8 +253,8 @@ class AsyncLane:
                 scope.cancel()
 
         self._spawn(child, name=f"{self._operator}/{self._subtask} calls, within a time")
-        delay_s = max(0, deadline_ms - self._clock.now_ms()) / 1_000
-        timer = loop.call_later(delay_s, lambda: loop.call_soon(loop.call_soon, give_up))
+        delay_ms = max(0, deadline_ms - self._clock.now_ms()) + TICK_MS
+        timer = loop.call_later(delay_ms / 1_000, give_up)
         try:
             return await result
         finally:

@@ -166,6 +166,18 @@ class Mailbox:
             channel.release()
         return channel, element
 
+    def try_take_control(self) -> tuple[Channel, Any] | None:
+        """Take a control element that stands at the head of an open channel; for who has no room for a batch now."""
+        for channel in self.ready:
+            queue = channel.queue
+            if type(queue[0]) is not Batch:
+                element = queue.popleft()
+                if not queue:
+                    channel.listed = False
+                    self.ready.remove(channel)
+                return channel, element
+        return None
+
     def block(self, channel: Channel) -> None:
         """Take nothing more from this channel until it is resumed; its sender may still fill its buffers."""
         channel.blocked = True

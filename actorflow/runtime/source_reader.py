@@ -159,9 +159,9 @@ class SourceReader:
             if split is None:
                 break
             self.positions.setdefault(split, None)
-            self._pumps[split] = Signal()
-            self._scopes[split] = anyio.CancelScope()
-            self._spawn(self._pump, split, name=f"{self._operator}/{self._subtask} reads {split}")
+            room, scope = Signal(), anyio.CancelScope()
+            self._pumps[split], self._scopes[split] = room, scope
+            self._spawn(self._pump, split, room, scope, name=f"{self._operator}/{self._subtask} reads {split}")
         self._signal.set()
 
     def halt(self) -> None:
@@ -224,7 +224,7 @@ class SourceReader:
             return chunk  # type: ignore[no-any-return]  # what is not DONE is a chunk
         return None
 
-    async def _pump(self, split: str) -> None:
+    async def _pump(self, split: str, room: Signal, scope: anyio.CancelScope) -> None:
         context = SourceContext(
             operator=self._operator,
             split=split,
@@ -233,9 +233,8 @@ class SourceReader:
             parallelism=self._parallelism,
             world=self._world,
         )
-        queue, signal, room = self._queue, self._signal, self._pumps[split]
-        with self._scopes[split]:
-            await self._read(context, split, queue, signal, room)
+        with scope:
+            await self._read(context, split, self._queue, self._signal, room)
 
     async def _read(
         self,
