@@ -21,7 +21,7 @@ from collections.abc import Callable
 from enum import IntEnum
 from functools import partial
 from itertools import chain
-from operator import attrgetter
+from operator import attrgetter, countOf
 from struct import Struct
 from typing import Any, Final
 
@@ -97,7 +97,7 @@ class Packer:
 
     def column(self, values: list[Any], depth: int = 0) -> Any:
         """Return the tree of a list of values."""
-        return self._typed(values, dict.fromkeys(map(type, values)), depth)
+        return self._typed(values, _types(values), depth)
 
     def _typed(self, values: list[Any], types: dict[type, None], depth: int) -> Any:
         if len(types) == 1:
@@ -143,7 +143,7 @@ class Packer:
     def _sequences(self, kind: str, values: list[Any], depth: int) -> Any:
         lengths = self._lengths(values, depth)
         flat = list(chain.from_iterable(values))
-        types = dict.fromkeys(map(type, flat))
+        types = _types(flat)
         if len(types) > 1 and len(values) > 1 and not _NOT_FLOAT.issuperset(types) and _is_table(lengths):
             return CBORTag(Tag.TABLE, [kind, self._columns(flat, lengths[0], depth)])
         return CBORTag(Tag.SEQUENCES, [kind, _lengths(lengths), self._typed(flat, types, depth + 1)])
@@ -204,6 +204,13 @@ class Packer:
             if total > _SUSPICIOUS and holds_itself(values, self._registry):
                 raise Unwritable("it holds itself, or has more than ten million parts; keep a key instead of the value")
         return lengths
+
+
+def _types(values: list[Any]) -> dict[type, None]:
+    """Return the types there are, in the order in which they are met; mostly there is one, and that is quickly seen."""
+    if values and countOf(map(type, values), first := type(values[0])) == len(values):
+        return {first: None}
+    return dict.fromkeys(map(type, values))
 
 
 def _factory(value: defaultdict[Any, Any]) -> str | None:

@@ -47,13 +47,14 @@ class MemorySnapshot(StateSnapshot):
         values: list[Any] = []
         count = _FIRST_ENTRIES
         for more_tokens, more_values, is_last in pin.columns(_ENTRIES, thaw=True):
-            tokens += more_tokens
-            values += more_values
+            if tokens:
+                more_tokens, more_values = tokens + more_tokens, values + more_values
+            tokens, values = more_tokens, more_values
             if not tokens or (len(tokens) < count and not is_last):
                 yield b""
             while tokens and (len(tokens) >= count or is_last):
                 data = encode_block(self._codec, operator, Block(state, kind, tokens[:count], values[:count]))
-                del tokens[:count], values[:count]
+                tokens, values = tokens[count:], values[count:]
                 # Few large values take as long as many small ones, so it is bytes that bound a step.
                 count = max(1, min(_ENTRIES, count * 4, count * _BYTES // len(data)))
                 yield data
