@@ -130,9 +130,13 @@ def simulate_command(
     arguments: Annotated[list[str] | None, typer.Argument(metavar="[-- ARGUMENTS]")] = None,
     seed: Annotated[int | None, typer.Option("--seed", help="Run this seed alone and print its journal.")] = None,
     seeds: Annotated[int, typer.Option("--seeds", min=1, help="Run the seeds from 1 to this.")] = 20,
+    jobs: Annotated[
+        int | None, typer.Option("--jobs", min=1, help="So many processes share them; unless said, one for each core.")
+    ] = None,
     as_json: Json = False,
+    part: Annotated[str, typer.Option("--part", hidden=True)] = "",
 ) -> int:
     """Run a job under seeded storms of faults, on virtual time, and compare it with a calm run."""
     from actorflow.cli.simulate import simulate_target
 
-    return simulate_target(target, arguments or [], seed=seed, seeds=seeds, as_json=as_json)
+    return simulate_target(target, arguments or [], seed=seed, seeds=seeds, as_json=as_json, jobs=jobs, part=part)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from actorflow.config import Settings
 from actorflow.model.codec import Codec
 from actorflow.model.handles import Handle, InlineHandle
 from actorflow.model.key_groups import bytes_of_token
@@ -16,13 +15,11 @@ __all__ = ("final_state",)
 
 
 def final_state(
-    universe: Universe, settings: Settings, job: str, checkpoint_id: int, codec: Codec
+    universe: Universe, storage: str, job: str, checkpoint_id: int, codec: Codec
 ) -> dict[tuple[str, str, bytes], bytes]:
     """Every key of every keyed state: (operator, state, key bytes) → the value, encoded."""
-    location = settings.checkpoints.storage
-    assert location is not None
-    objects = _objects_at(universe, location)
-    home = Home(job if settings.checkpoints.create_subdir else "")
+    objects = _objects_at(universe, storage)
+    home = Home(job)
     name = home.manifest(checkpoint_id)
     manifest = decode_manifest(objects[name], name)
     state: dict[tuple[str, str, bytes], bytes] = {}

@@ -1,13 +1,16 @@
 """What stands in for a sink that the simulator can't run: a transactional table of rows.
 
-A ledger writes in two phases, as any exactly-once sink does.  Rows of a cut are staged under a name of their own; the
-commit moves them, whole or not at all, and a second commit of the same name finds them there.  It lives in an object store
-of the simulated world, so the weather can refuse it, tear it and lose its answers, and what is visible is what an outsider
-would see, whatever the runtime claims.
+A ledger writes in two phases, as any exactly-once sink does.  Rows of a cut are staged in up to three pages, each
+under a name of its own, so that a process can die between two commits; the commit moves a page, whole or not at all,
+and a second commit of the same name finds it there.  It lives in an object store of the simulated world, so the weather
+can refuse it, tear it and lose its answers, and what is visible is what an outsider would see, whatever the runtime
+claims.
 """
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from typing import Any, ClassVar
 
 from actorflow.abc.connectors import CommitPermit, Prepared, SinkContext, TransactionalSink, TransactionalWriter
@@ -16,10 +19,14 @@ from actorflow.abc.world import World
 from actorflow.errors import StorageFailed
 from actorflow.model.codec import Codec
 
-__all__ = ("LEDGER", "Ledger")
+__all__ = ("BUCKET", "LEDGER", "Ledger")
 
-LEDGER = "s3://ledger"
+BUCKET = "ledger"
+LEDGER = f"s3://{BUCKET}"
 """Where ledgers live in a simulated universe."""
+
+PAGES = 3
+"""Into how many committables a cut is parted, at most."""
 
 
 class Ledger(TransactionalSink[Any]):
@@ -33,6 +40,11 @@ class Ledger(TransactionalSink[Any]):
 
     async def open(self, context: SinkContext) -> TransactionalWriter[Any]:
         return _LedgerWriter(context, self._codec)
+
+    def commits(self, objects: Iterable[str]) -> Counter[int]:
+        """How many pages are committed, per checkpoint, by the names of all objects there are."""
+        prefix = f"{self._name}/committed/"
+        return Counter(int(name[len(prefix) :].partition("-")[0]) for name in objects if name.startswith(prefix))
 
     async def visible(self, world: World) -> list[Any]:
         store = world.objects.open(LEDGER)
@@ -57,11 +69,15 @@ class _LedgerWriter(TransactionalWriter[Any]):
         if not rows:
             return Prepared([])
         self._cuts += 1
-        name = f"{checkpoint_id:08}-{self._context.subtask}-{self._context.generation}-{self._cuts}"
-        return Prepared([name], self._stage(name, rows))
+        stem = f"{checkpoint_id:08}-{self._context.subtask}-{self._context.generation}-{self._cuts}"
+        size = -(-len(rows) // PAGES)
+        starts = range(0, len(rows), size)
+        pages = {f"{stem}-{page}": rows[start : start + size] for page, start in enumerate(starts)}
+        return Prepared(list(pages), self._stage(pages))
 
-    async def _stage(self, name: str, rows: list[Any]) -> None:
-        await self._store.put(self._staged(name), self._codec.encode(rows, path=self._context.operator))
+    async def _stage(self, pages: dict[str, list[Any]]) -> None:
+        for name, rows in pages.items():
+            await self._store.put(self._staged(name), self._codec.encode(rows, path=self._context.operator))
 
     async def commit(self, committables: list[Any], permit: CommitPermit) -> None:
         done = set(await self._store.list(self._committed("")))
@@ -83,7 +99,7 @@ class _LedgerWriter(TransactionalWriter[Any]):
         kept = {self._staged(name) for name in keep}
         count = 0
         for name in await self._store.list(self._staged("")):
-            generation = int(name.rsplit("-", 2)[1])
+            generation = int(name.rsplit("-", 3)[1])
             if generation < self._context.generation and name not in kept:
                 await self._store.delete(name)
                 count += 1

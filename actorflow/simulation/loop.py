@@ -388,15 +388,15 @@ class SimulatedLoop(NothingOutside):
             self._timers_cancelled -= 1
         if not timers:
             if not self._ready:
-                raise Deadlock(self._report("deadlock: nothing is ready and no timer is set"))
+                raise Deadlock(self.report("deadlock: nothing is ready and no timer is set"))
             if self._spinning > _SPIN_FOR_EVER:
-                raise Deadlock(self._report("deadlock: the program spins, and no timer is set that could end it"))
+                raise Deadlock(self.report("deadlock: the program spins, and no timer is set that could end it"))
             return
         when = timers[0][0]
         if self.deadline is not None and when > self.deadline:
             problem = f"not finished within {self.deadline:g} virtual seconds"
             self.deadline += 3_600  # whoever cleans up needs time too, though not for ever
-            raise Overdue(self._report(problem))
+            raise Overdue(self.report(problem))
         self._spinning = 0
         self._time = max(self._time, when)
 
@@ -488,7 +488,8 @@ class SimulatedLoop(NothingOutside):
     def set_debug(self, enabled: bool) -> None:
         self._debug = enabled
 
-    def _report(self, problem: str) -> str:
+    def report(self, problem: str) -> str:
+        """Say who waits where."""
         lines = [f"{problem} (at {self._time:.3f} s, after {self.steps} steps, seed {self.seed})"]
         tasks = [task for task in asyncio.all_tasks(self) if isinstance(task, SimulatedTask)]
         lines.extend(

@@ -125,6 +125,8 @@ class Process:
         self.cut_off_until = 0.0
         self.cut_off = Way.BOTH
         self.doom: tuple[int, Sequence[Weather]] | None = None
+        self.asked_to_stop = asyncio.Event()
+        self.replaced = asyncio.Event()
         self.ended = asyncio.Event()
         self.root: asyncio.Task[Any] | None = None
         self.undertaker: asyncio.Task[Any] | None = None

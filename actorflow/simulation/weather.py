@@ -37,8 +37,10 @@ __all__ = (
     "Pause",
     "PowerCut",
     "Raise",
+    "Replace",
     "Slow",
     "SlowObjects",
+    "Stop",
     "StruckByWeather",
     "TearDisk",
     "TearObjects",
@@ -158,6 +160,21 @@ class LoseDisk(Weather):
 @dataclass(frozen=True, slots=True)
 class Pause(Weather):
     """A process stalls."""
+
+    process: str | None = None
+    ms: int = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Stop(Weather):
+    """A process is asked to stop, as SIGTERM asks."""
+
+    process: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Replace(Weather):
+    """A process stalls, and whoever watches it starts another in its place; when it goes on there are two."""
 
     process: str | None = None
     ms: int = 1_000

@@ -46,7 +46,9 @@ from actorflow.simulation.weather import (
     Pause,
     PowerCut,
     Raise,
+    Replace,
     Slow,
+    Stop,
     Weather,
 )
 
@@ -149,7 +151,9 @@ class Universe:
     def process(self, name: str, machine: str = "m1") -> Process:
         """Return a new process that nobody runs: its ``world`` can be used by the test itself, until it is killed."""
         running = self.processes.get(name)
-        assert running is None or running.severed, f"process {name!r} is still running: kill it or wait for its end"
+        if running is not None and running.is_alive:
+            assert running.replaced.is_set(), f"process {name!r} is still running: kill it or wait for its end"
+            self.processes[running.identity] = running  # it is still there, for all that happens to its machine
         self._incarnations[name] = self._incarnations.get(name, 0) + 1
         process = Process(self, name, self.machine(machine), self._incarnations[name])
         process.world = world_of(process)
@@ -319,6 +323,15 @@ class Universe:
             case Pause(process=name, ms=ms):
                 if (target := self._target(name, process)) is not None:
                     self.pause(target, ms)
+            case Stop(process=name):
+                if (target := self._target(name, process)) is not None and target.is_alive:
+                    self.weather_struck("stop", target.name)
+                    target.asked_to_stop.set()
+            case Replace(process=name, ms=ms):
+                if (target := self._target(name, process)) is not None and target.is_alive:
+                    self.weather_struck("replace", target.name)
+                    self.pause(target, ms)
+                    target.replaced.set()
             case Partition(process=name, ms=ms, way=way):
                 if (target := self._target(name, process)) is not None and target.is_alive:
                     target.cut_off_until, target.cut_off = self.loop.time() + ms / 1e3, way
