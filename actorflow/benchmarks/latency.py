@@ -1,7 +1,7 @@
 """How late is the loop, when it is idle and when it works hardest?
 
 * **idle**: one record through an inbox, over a keyed exchange, to an idle sink; from its sending to the sink's
-function.
+  function.
 * **stall**: how late a probe is woken while a million keys are updated flat out and snapshots of them are taken and
   written (``stall.py``), with integers and with small lists as values, pinned to one core and free on two.  The same
   probe over an idle loop runs beside and is printed as ``machine``, for machines stall by themselves.  The best of
@@ -17,6 +17,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
 
@@ -27,7 +28,7 @@ from actorflow.benchmarks.stall import Called
 from actorflow.connectors.inbox import Inbox
 from actorflow.runtime.real_world import real_world
 
-__all__ = ("MOST_ROUNDS", "VARIANTS", "idle_latency", "measure", "measure_stalls")
+__all__ = ("MOST_ROUNDS", "VARIANTS", "Sizes", "idle_latency", "measure", "measure_stalls")
 
 MOST_ROUNDS = 3
 """The best of so many runs counts."""
@@ -39,21 +40,30 @@ VARIANTS = {
     "lists, two cores": ("lists", 2),
 }
 
-IDLE_SAMPLES = 2_000
-STALL_SECONDS = 30.0
 BARS_MS = (20.0, 50.0)
 """What p99.9 and the longest stall must stay under; by how much of these they take, the best run is chosen."""
 
 
-def measure(*, rounds: int = MOST_ROUNDS, tell: Callable[[str], None] = lambda line: None) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sizes:
+    """How much is measured; tests take less."""
+
+    idle_samples: int = 2_000
+    seconds: float = 30.0
+    keys: int = 1_000_000
+    checkpoints: int = 5
+
+
+def measure(*, rounds: int = MOST_ROUNDS, sizes: Sizes | None = None, tell: Callable[[str], None]) -> dict[str, Any]:
     """Measure all; ``tell`` is given a line after each run."""
-    idle = asyncio.run(idle_latency(IDLE_SAMPLES))
+    sizes = sizes or Sizes()
+    idle = asyncio.run(idle_latency(sizes.idle_samples))
     tell(f"idle: p50 {idle['p50']} ms, p99 {idle['p99']} ms")
     variants: dict[str, dict[str, Any]] = {}
     for name, (values, cores) in VARIANTS.items():
         runs = []
         for number in range(1, rounds + 1):
-            run = measure_stalls(values=values, cores=cores, seconds=STALL_SECONDS)
+            run = measure_stalls(values=values, cores=cores, sizes=sizes)
             runs.append(run)
             tell(
                 f"{name}, run {number} of {rounds}: p99.9 {run['p99_9']} ms, max {run['max']} ms"
@@ -75,7 +85,8 @@ def measure(*, rounds: int = MOST_ROUNDS, tell: Callable[[str], None] = lambda l
 
 
 def _badness(run: dict[str, Any]) -> float:
-    return max(run["p99_9"] / BARS_MS[0], run["max"] / BARS_MS[1])
+    badness: float = max(run["p99_9"] / BARS_MS[0], run["max"] / BARS_MS[1])
+    return badness
 
 
 async def idle_latency(samples: int) -> dict[str, float]:
@@ -84,7 +95,7 @@ async def idle_latency(samples: int) -> dict[str, float]:
     arrived_at = 0.0
     arrived = asyncio.Event()
 
-    def arrive(output: Any) -> None:
+    def arrive(_output: Any) -> None:
         nonlocal arrived_at
         arrived_at = perf_counter()
         arrived.set()
@@ -110,13 +121,12 @@ async def idle_latency(samples: int) -> dict[str, float]:
     return {"p50": round(quantile(late_ms, 0.5), 3), "p99": round(quantile(late_ms, 0.99), 3)}
 
 
-def measure_stalls(
-    *, values: str, cores: int, seconds: float, keys: int = 1_000_000, checkpoints: int = 5
-) -> dict[str, Any]:
+def measure_stalls(*, values: str, cores: int, sizes: Sizes) -> dict[str, Any]:
     """Run the load in a process of its own, and the idle loop in another beside it."""
     module = (sys.executable, "-m", "actorflow.benchmarks.stall")
-    options = ("--values", values, "--cores", cores, "--seconds", seconds, "--keys", keys, "--checkpoints", checkpoints)
-    with subprocess.Popen([*module, "load", *map(str, options)], stdout=subprocess.PIPE, text=True) as load:
+    load_of = ("--values", values, "--cores", cores, "--keys", sizes.keys)
+    until = ("--seconds", sizes.seconds, "--checkpoints", sizes.checkpoints)
+    with subprocess.Popen([*module, "load", *map(str, load_of + until)], stdout=subprocess.PIPE, text=True) as load:
         assert load.stdout is not None
         first = load.stdout.readline().strip()
         if first != "ready":

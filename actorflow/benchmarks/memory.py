@@ -81,7 +81,7 @@ def _figures(sizes: list[tuple[int, float]], records: int) -> dict[str, float]:
     }
 
 
-def measure(*, tell: Callable[[str], None] = lambda line: None, records: int = RECORDS) -> dict[str, Any]:
+def measure(*, tell: Callable[[str], None], records: int = RECORDS) -> dict[str, Any]:
     """Run it in a process of its own, which nothing else has filled before."""
     tell(f"{records:,} records with a checkpoint each second")
     command = [sys.executable, "-m", "actorflow.benchmarks.memory", str(records)]

@@ -44,7 +44,7 @@ def make_sink() -> tuple[Callable[[Any], None], list[int]]:
     """The user's sink function, and the box in which it counts its calls."""
     box = [0]
 
-    def sink(record: Any) -> None:
+    def sink(_record: Any) -> None:
         box[0] += 1
 
     return sink, box

@@ -15,9 +15,11 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import math
 import shutil
 import tempfile
 from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from statistics import median
 from time import perf_counter
@@ -29,15 +31,25 @@ from actorflow.abc.world import World
 from actorflow.benchmarks import plain
 from actorflow.runtime.real_world import real_world
 
-__all__ = ("measure",)
+__all__ = ("Sizes", "measure")
+
+MARGIN = 1.2
+"""By how much a run with checkpoints is made longer than it must be, for machines that speed up."""
 
 CHUNK = len(plain.WORDS)
 """Records that leave the source together: the list of words, which exists already."""
 
-W1_RECORDS = 2_000_000
-W2_RECORDS = 5_000_000
-W1P_AT_LEAST = 20_000_000
-W1P_SECONDS = 12.0
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sizes:
+    """How much each workload is; tests take less."""
+
+    w1_records: int = 2_000_000
+    w2_records: int = 5_000_000
+    w1p_records: int = 20_000_000
+    w1p_seconds: float = 10.0
+    w1p_checkpoints: int = 8
+    every: timedelta = timedelta(seconds=1)
 
 
 class Stopwatch:
@@ -181,7 +193,7 @@ def w2_job(records: int) -> Callable[[Callable[[Any], None], Stopwatch], af.Job]
     return build
 
 
-def check_counts(parallelism: int) -> None:
+def check_counts(parallelism: int, *, every: timedelta | None = None) -> None:
     """Compare the counts of a job with those of the plain loop, in a round that is not measured."""
     records = len(plain.WORDS) * 20 + 17
     latest: dict[str, int] = {}
@@ -191,40 +203,50 @@ def check_counts(parallelism: int) -> None:
         assert count == latest.get(word, 0) + 1, f"{word} was counted {count} after {latest.get(word, 0)}"
         latest[word] = count
 
-    run_job(w1_job(records), parallelism=parallelism, sink=keep)
+    run_job(w1_job(records), parallelism=parallelism, every=every, sink=keep)
     _, counts, _ = plain.plain_w1(records)
     assert latest == counts, "the counts of the job are not those of the plain loop"
 
 
-def measure(*, rounds: int = 5, tell: Callable[[str], None] = lambda line: None) -> dict[str, dict[str, float]]:
+def measure(*, rounds: int = 5, sizes: Sizes | None = None, tell: Callable[[str], None]) -> dict[str, dict[str, float]]:
     """Measure all workloads; ``tell`` is given a line after each round."""
-    rounds = max(1, rounds)
-    results: dict[str, dict[str, float]] = {}
-    for name, parallelism in (("W1", 1), ("W1x4", 4)):
-        check_counts(parallelism)
-        results[name] = _compare(
-            name,
-            rounds,
-            W1_RECORDS,
-            lambda: _checked_w1(W1_RECORDS),
-            lambda p=parallelism: _checked(run_job(w1_job(W1_RECORDS), parallelism=p), W1_RECORDS),  # type: ignore[misc]
-            tell,
-        )
-    results["W1p"] = _measure_w1p(rounds, results["W1"]["actorflow_per_s"], tell)
+    rounds, sizes = max(1, rounds), sizes or Sizes()
+    plain.prepare_numbers(sizes.w2_records)
+    results = {"W1": _measure_w1(1, rounds, sizes, tell), "W1x4": _measure_w1(4, rounds, sizes, tell)}
+    results["W1p"] = _measure_w1p(rounds, sizes, tell)
     results["W2"] = _compare(
         "W2",
         rounds,
-        W2_RECORDS,
-        lambda: plain.plain_w2(W2_RECORDS)[0],
-        lambda: _checked(run_job(w2_job(W2_RECORDS)), W2_RECORDS // 2),
+        sizes.w2_records,
+        lambda: _checked_w2(sizes.w2_records),
+        lambda: _checked(run_job(w2_job(sizes.w2_records)), sizes.w2_records // 2),
         tell,
     )
     return results
 
 
+def _measure_w1(parallelism: int, rounds: int, sizes: Sizes, tell: Callable[[str], None]) -> dict[str, float]:
+    check_counts(parallelism)
+    records = sizes.w1_records
+    return _compare(
+        "W1" if parallelism == 1 else f"W1x{parallelism}",
+        rounds,
+        records,
+        lambda: _checked_w1(records),
+        lambda: _checked(run_job(w1_job(records), parallelism=parallelism), records),
+        tell,
+    )
+
+
 def _checked_w1(records: int) -> float:
     seconds, counts, calls = plain.plain_w1(records)
     assert calls == records == sum(counts.values())
+    return seconds
+
+
+def _checked_w2(records: int) -> float:
+    seconds, calls = plain.plain_w2(records)
+    assert calls == records // 2
     return seconds
 
 
@@ -259,36 +281,42 @@ def _compare(
     }
 
 
-def _measure_w1p(rounds: int, w1_per_s: float, tell: Callable[[str], None]) -> dict[str, float]:
-    records = max(W1P_AT_LEAST, round(w1_per_s * W1P_SECONDS / 1_000_000) * 1_000_000)
-    every = timedelta(seconds=1)
-    plains, without, ours, checkpoints = [], [], [], []
-    for number in range(rounds + 1):
-        if number == 0:
-            # The round that is not counted need not be as long.
-            run_job(w1_job(W1_RECORDS))
-            run_job(w1_job(W1_RECORDS), every=every)
-            continue
+def _measure_w1p(rounds: int, sizes: Sizes, tell: Callable[[str], None]) -> dict[str, float]:
+    """W1 with checkpoints, beside W1 without them and the plain loop, each over the same number of records.
+
+    How many that are is found in the round that is not counted, and again if a machine turns out faster later.
+    """
+    check_counts(1, every=sizes.every / 10)
+    records = sizes.w1p_records
+    counted: list[tuple[float, float, float, int]] = []
+    per_s: list[tuple[float, float]] = []
+    number = 0
+    while number <= rounds:
         gc.collect()
-        plains.append(_checked_w1(records))
+        plain_s = _checked_w1(records)
         gc.collect()
-        without.append(_checked(run_job(w1_job(records)), records))
+        without_s = _checked(run_job(w1_job(records)), records)
         gc.collect()
-        run = run_job(w1_job(records), every=every)
-        ours.append(_checked(run, records))
-        checkpoints.append(run.checkpoints)
-        assert min(run.seconds / 10, run.checkpoints / 8) >= 1, (
-            f"{run.seconds:.1f} s with {run.checkpoints} checkpoints are too short a run"
-        )
-        tell(
-            f"W1p round {number} of {rounds}: {plains[-1] / ours[-1]:.3f} of the plain loop, "
-            f"{without[-1] / ours[-1]:.3f} of W1, {run.checkpoints} checkpoints"
-        )
+        run = run_job(w1_job(records), every=sizes.every)
+        ours_s = _checked(run, records)
+        short = min(ours_s / sizes.w1p_seconds, run.checkpoints / sizes.w1p_checkpoints)
+        if short < 1 or (number == 0 and short < MARGIN):
+            records = math.ceil(records * MARGIN / max(short, 0.1) / 1_000_000) * 1_000_000
+            tell(f"W1p took {ours_s:.1f} s with {run.checkpoints} checkpoints: once more with {records:,} records")
+            if short < 1:
+                continue
+        if number > 0:
+            counted.append((plain_s, without_s, ours_s, run.checkpoints))
+            per_s.append((records / plain_s, records / ours_s))
+            tell(
+                f"W1p round {number} of {rounds}: {plain_s / ours_s:.3f} of the plain loop, "
+                f"{without_s / ours_s:.3f} of W1, {run.checkpoints} checkpoints, {records:,} records"
+            )
+        number += 1
     return {
-        "records": records,
-        "plain_per_s": round(records / median(plains)),
-        "actorflow_per_s": round(records / median(ours)),
-        "ratio": round(median(one / other for one, other in zip(plains, ours, strict=True)), 3),
-        "checkpoints": min(checkpoints),
-        "over_W1": round(median(one / other for one, other in zip(without, ours, strict=True)), 3),
+        "plain_per_s": round(median(one for one, _ in per_s)),
+        "actorflow_per_s": round(median(other for _, other in per_s)),
+        "ratio": round(median(plain_s / ours_s for plain_s, _, ours_s, _ in counted), 3),
+        "checkpoints": min(checkpoints for *_, checkpoints in counted),
+        "over_W1": round(median(without_s / ours_s for _, without_s, ours_s, _ in counted), 3),
     }
