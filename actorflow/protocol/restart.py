@@ -80,7 +80,14 @@ class GaveUp:
 
 
 class RestartStrategy(Machine[AttemptFailed, Effect]):
-    """What all strategies share; ``restarts`` counts those that were granted, merged ones once."""
+    """What all strategies share; ``restarts`` counts those that were granted, merged ones once.
+
+    | phase              | event                           | effects → next phase        |
+    |--------------------|---------------------------------|-----------------------------|
+    | GaveUp             | AttemptFailed                   | GiveUp → GaveUp             |
+    | Steady, RestartDue | AttemptFailed [not recoverable] | GiveUp → GaveUp             |
+    | Steady, RestartDue | AttemptFailed                   | as the strategy itself says |
+    """
 
     __slots__ = ("restarts",)
 
