@@ -114,6 +114,7 @@ class Checkpointing:
         self._final_kind = CheckpointKind.FINAL
         self._cleaning = self._working_on_files = 0
         self._files_settled = Signal()
+        self._discarded: dict[int, None] = {}
         self._stopped = False
         self._began_ms = world.clock.now_ms()
         self._last_completed: CheckpointInfo | None = None
@@ -252,6 +253,7 @@ class Checkpointing:
                     self._timeouts[checkpoint_id] = self._later(at_ms - self._now(), expired)
                 case coordinator.SendBarriers(barrier, _):
                     self._pending[barrier.checkpoint_id] = self._starting
+                    self._ownership.use(barrier.checkpoint_id)
                     self._announce(
                         journal.CheckpointTriggered(checkpoint=barrier.checkpoint_id, kind=barrier.kind.value)
                     )
@@ -266,7 +268,7 @@ class Checkpointing:
                     self._announce(journal.CheckpointSubsumed(checkpoint=checkpoint_id))
                     self._delete(checkpoint_id)
                 case coordinator.DiscardPieces(checkpoint_id):
-                    self._work_on_files(self._ownership.discard_aborted, checkpoint_id, name=f"discard {checkpoint_id}")
+                    self._discard(checkpoint_id)
                 case coordinator.DiscardAck(checkpoint_id, actor):
                     self._discard_ack(checkpoint_id, actor)
                 case coordinator.FailAttempt(reason, detail):
@@ -384,6 +386,8 @@ class Checkpointing:
         self._note_aborted(checkpoint_id, pending, reason, detail)
         if reason is AbortReason.FENCED:
             return  # nothing starts any more
+        if reason not in (AbortReason.MANIFEST_IN_DOUBT, AbortReason.MANIFEST_PLACE_TAKEN, AbortReason.SUBSUMED):
+            self._discard(checkpoint_id)  # also when nobody wrote a piece: its id is not given again
         self._admit(admission.CheckpointEnded(False, self._now(), kind))
         if kind is CheckpointKind.STOP:
             self._go_on_after_stop()
@@ -418,6 +422,11 @@ class Checkpointing:
         finally:
             self._cleaning -= 1
             self._admit(admission.CleanupChanged(self._cleaning, self._now()))
+
+    def _discard(self, checkpoint_id: int) -> None:
+        if checkpoint_id not in self._discarded:
+            self._discarded[checkpoint_id] = None
+            self._work_on_files(self._ownership.discard_aborted, checkpoint_id, name=f"discard {checkpoint_id}")
 
     def _work_on_files(
         self, function: Callable[[int], Coroutine[Any, Any, None]], checkpoint_id: int, *, name: str

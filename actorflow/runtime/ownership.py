@@ -332,7 +332,8 @@ class Ownership:
         return begin
 
     async def _begin(self, base: Base, permit: CommitPermit | None) -> Begin:
-        self.generation, self._next_id = base.generation, base.next_id
+        # What an earlier attempt of this process had under way may have left nothing in storage.
+        self.generation, self._next_id = base.generation, max(self._next_id, base.next_id)
         self._announce(journal.GenerationClaimed(job=self._job, generation=base.generation))
         manifest: Manifest | None = None
         reader: SnapshotReader | None = None
@@ -357,7 +358,7 @@ class Ownership:
         return Begin(
             generation=base.generation,
             permit=permit,
-            next_id=base.next_id,
+            next_id=self._next_id,
             retained=retained,
             manifest=manifest,
             reader=reader,
@@ -375,6 +376,10 @@ class Ownership:
 
     # ── checkpoints ──────────────────────────────────────────────────────────────────────────
 
+    def use(self, checkpoint_id: int) -> None:
+        """Note that an id was given to a checkpoint, whatever becomes of it: no other one gets it (INV-3.3)."""
+        self._next_id = max(self._next_id, checkpoint_id + 1)
+
     async def publish(self, manifest: Manifest) -> Permitted | Taken | Refused:
         """Create the manifest and look at the claims again.
 
@@ -383,7 +388,6 @@ class Ownership:
         """
         checkpoint_id = manifest.checkpoint_id
         self._sealed[checkpoint_id] = encode_manifest(manifest)
-        self._next_id = max(self._next_id, checkpoint_id + 1)
         try:
             answers = await self._feed(fencing.CheckpointReady(checkpoint_id))
         finally:
@@ -420,7 +424,6 @@ class Ownership:
         """Mark the place of an aborted checkpoint, so that its id is not given again, and delete this one's pieces."""
         if checkpoint_id not in self._aborted:
             self._aborted.append(checkpoint_id)
-        self._next_id = max(self._next_id, checkpoint_id + 1)
         prefix, manifest = self.home.checkpoint(checkpoint_id), self.home.manifest(checkpoint_id)
         try:
             await self._store.put_if_absent(manifest, seal(ABORTED, 1, b""))

@@ -107,12 +107,12 @@ def again(times: int = 1_000, delay_ms: int = 5) -> af.FixedDelay:
     return af.FixedDelay(attempts=times, delay=timedelta(milliseconds=delay_ms))
 
 
-def entries(universe: Universe, kind: type[E], **fields: Any) -> list[E]:
+def entries(universe: Universe, entry: type[E], /, **fields: Any) -> list[E]:
     """Return the journal's entries of one kind, with these fields."""
     return [
         line.entry
         for line in universe.journal
-        if isinstance(line.entry, kind) and all(getattr(line.entry, name) == value for name, value in fields.items())
+        if isinstance(line.entry, entry) and all(getattr(line.entry, name) == value for name, value in fields.items())
     ]
 
 
