@@ -15,7 +15,6 @@ lane's (``runtime/async_lane.py``).
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import aclosing
 from contextvars import ContextVar
@@ -257,6 +256,7 @@ def _as_it_is(outcome: list[Any]) -> list[Any]:
 
 def in_thread(function: Callable[[Any], Any]) -> Callable[[Any], Awaitable[Any]]:
     """Turn a plain function into one that computes in a thread, with the context variables of its call."""
+    import asyncio  # a program that only builds a job, or only imports, does not wait for it
 
     def guarded(record: Any) -> Any:
         try:
