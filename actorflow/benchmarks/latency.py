@@ -52,6 +52,7 @@ class Sizes:
     seconds: float = 30.0
     keys: int = 1_000_000
     checkpoints: int = 5
+    every_s: float = 4.0
 
 
 def measure(*, rounds: int = MOST_ROUNDS, sizes: Sizes | None = None, tell: Callable[[str], None]) -> dict[str, Any]:
@@ -125,7 +126,7 @@ def measure_stalls(*, values: str, cores: int, sizes: Sizes) -> dict[str, Any]:
     """Run the load in a process of its own, and the idle loop in another beside it."""
     module = (sys.executable, "-m", "actorflow.benchmarks.stall")
     load_of = ("--values", values, "--cores", cores, "--keys", sizes.keys)
-    until = ("--seconds", sizes.seconds, "--checkpoints", sizes.checkpoints)
+    until = ("--seconds", sizes.seconds, "--checkpoints", sizes.checkpoints, "--every", sizes.every_s)
     with subprocess.Popen([*module, "load", *map(str, load_of + until)], stdout=subprocess.PIPE, text=True) as load:
         assert load.stdout is not None
         first = load.stdout.readline().strip()

@@ -15,14 +15,13 @@ import tempfile
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import actorflow as af
 from actorflow.benchmarks.plain import make_sink
 from actorflow.benchmarks.throughput import Stopwatch, w1_job
 from actorflow.runtime.real_world import real_world
 
-__all__ = ("main", "measure", "resident_mb", "run")
+__all__ = ("figures_of", "main", "measure", "resident_mb", "run")
 
 RECORDS = 10_000_000
 EVERY = timedelta(seconds=1)
@@ -43,7 +42,7 @@ def resident_mb() -> float:
     return pages * os.sysconf("SC_PAGE_SIZE") / (1 << 20)
 
 
-async def run(records: int, every: timedelta = EVERY) -> dict[str, Any]:
+async def run(records: int, every: timedelta = EVERY) -> dict[str, float]:
     """Run the job in this process's loop and look at the process."""
     sink, box = make_sink()
     job = w1_job(records)(sink, Stopwatch())
@@ -58,11 +57,10 @@ async def run(records: int, every: timedelta = EVERY) -> dict[str, Any]:
             await handle.wait()
             sizes.append((box[0], resident_mb()))
             looking.cancel()
-            checkpoints = handle.progress.checkpoints_completed
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     assert box[0] == records, f"the sink was called {box[0]} times instead of {records}"
-    return {**_figures(sizes, records), "checkpoints": checkpoints}
+    return figures_of(sizes, records)
 
 
 async def _look(sizes: list[tuple[int, float]], box: list[int]) -> None:
@@ -71,7 +69,8 @@ async def _look(sizes: list[tuple[int, float]], box: list[int]) -> None:
         await asyncio.sleep(LOOK_EVERY_S)
 
 
-def _figures(sizes: list[tuple[int, float]], records: int) -> dict[str, float]:
+def figures_of(sizes: list[tuple[int, float]], records: int) -> dict[str, float]:
+    """Compare sizes, each told with how many records had arrived."""
     after = [size for at, size in sizes if at >= records / 5]
     at_first, highest = after[0], max(after)
     return {
@@ -81,12 +80,12 @@ def _figures(sizes: list[tuple[int, float]], records: int) -> dict[str, float]:
     }
 
 
-def measure(*, tell: Callable[[str], None], records: int = RECORDS) -> dict[str, Any]:
+def measure(*, tell: Callable[[str], None], records: int = RECORDS) -> dict[str, float]:
     """Run it in a process of its own, which nothing else has filled before."""
     tell(f"{records:,} records with a checkpoint each second")
     command = [sys.executable, "-m", "actorflow.benchmarks.memory", str(records)]
     said = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
-    figures: dict[str, Any] = json.loads(said)
+    figures: dict[str, float] = json.loads(said)
     return figures
 
 

@@ -18,6 +18,7 @@ import argparse
 import asyncio
 import contextlib
 import json
+import logging
 import os
 import shutil
 import sys
@@ -196,10 +197,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--keys", type=int, default=1_000_000)
     parser.add_argument("--seconds", type=float, default=30.0)
     parser.add_argument("--checkpoints", type=int, default=CHECKPOINTS)
+    parser.add_argument("--every", type=float, default=EVERY.total_seconds(), help="seconds between checkpoints")
     given = parser.parse_args(arguments)
     if given.what == "idle":
         print(json.dumps(asyncio.run(run_idle())), flush=True)
         return
+    logging.getLogger("actorflow.journal").setLevel(logging.ERROR)  # that the end aborts a checkpoint is no news
     if given.cores:
         with contextlib.suppress(AttributeError):  # not every system can pin a process
             os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: given.cores])
@@ -209,6 +212,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             keys=given.keys,
             seconds=given.seconds,
             checkpoints=given.checkpoints,
+            every=timedelta(seconds=given.every),
             on_ready=lambda: print("ready", flush=True),
         )
     )

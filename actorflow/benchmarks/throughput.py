@@ -301,7 +301,7 @@ def _measure_w1p(rounds: int, sizes: Sizes, tell: Callable[[str], None]) -> dict
         ours_s = _checked(run, records)
         short = min(ours_s / sizes.w1p_seconds, run.checkpoints / sizes.w1p_checkpoints)
         if short < 1 or (number == 0 and short < MARGIN):
-            records = math.ceil(records * MARGIN / max(short, 0.1) / 1_000_000) * 1_000_000
+            records = math.ceil(records * MARGIN / max(short, 0.1) / CHUNK) * CHUNK
             tell(f"W1p took {ours_s:.1f} s with {run.checkpoints} checkpoints: once more with {records:,} records")
             if short < 1:
                 continue

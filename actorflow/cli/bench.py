@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from typing import Any
 
 from actorflow.cli.exits import Exit, UsageMistake
 
@@ -12,8 +13,9 @@ __all__ = ("run_bench",)
 NAMES = ("throughput", "latency", "memory")
 
 
-def run_bench(name: str, *, as_json: bool, rounds: int) -> int:
+def run_bench(name: str, *, as_json: bool, rounds: int, **sizes: int) -> int:
     """Run the benchmark ``name``; progress goes to stderr."""
+    figures: dict[str, Any]
     if name == "throughput":
         from actorflow.benchmarks import throughput
 
@@ -25,7 +27,7 @@ def run_bench(name: str, *, as_json: bool, rounds: int) -> int:
     elif name == "memory":
         from actorflow.benchmarks import memory
 
-        figures = memory.measure(tell=_tell)
+        figures = memory.measure(tell=_tell, **sizes)
     else:
         raise UsageMistake(f"there is no benchmark {name!r}: write one of {', '.join(NAMES)}")
     if as_json:
