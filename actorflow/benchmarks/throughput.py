@@ -286,7 +286,7 @@ def _measure_w1p(rounds: int, sizes: Sizes, tell: Callable[[str], None]) -> dict
 
     How many that are is found in the round that is not counted, and again if a machine turns out faster later.
     """
-    check_counts(1, every=sizes.every / 10)
+    check_counts(1, every=sizes.every)
     records = sizes.w1p_records
     counted: list[tuple[float, float, float, int]] = []
     per_s: list[tuple[float, float]] = []

@@ -15,7 +15,7 @@ TINY = Sizes(
     w1p_records=50_000,
     w1p_seconds=0.001,
     w1p_checkpoints=1,
-    every=timedelta(milliseconds=5),
+    every=timedelta(milliseconds=10),
 )
 
 
