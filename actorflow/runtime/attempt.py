@@ -379,7 +379,7 @@ class Attempt:
             self.spawn(assigner.keep_discovering, name=f"{name} looks for splits")
 
     def _say_when_it_commits(self, actor: Actor) -> None:
-        """Without periodic checkpoints an exactly-once sink shows nothing before the end; nobody should learn it late."""
+        """Without periodic checkpoints an exactly-once sink shows nothing before the end; say it early."""
         if (
             self._settings.checkpoints.every is None
             and actor.committer is not None

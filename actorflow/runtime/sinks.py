@@ -58,8 +58,8 @@ async def open_sink(
     elif actor.restored_committables:
         raise IncompatibleState(
             f"operator {operator!r}: the restored checkpoint holds output that its sink had prepared and not "
-            f"committed, and {type(actor.sink).__name__} can't commit; start once more with the sink that the checkpoint was made "
-            "with, and stop, before another one takes its place"
+            f"committed, and {type(actor.sink).__name__} can't commit; start once more with the sink that the "
+            "checkpoint was made with, and stop, before another one takes its place"
         )
 
 

@@ -65,7 +65,7 @@ class SnapshotReader:
         return self._home.resolve(handle, self._checkpoint_id)
 
     async def pieces(self, handle: Handle) -> AsyncIterator[bytes]:
-        """The bytes behind a handle, in pieces.  Raises ``CorruptObject``, with the object, at the latest at the end."""
+        """The bytes behind a handle, in pieces.  Raises ``CorruptObject``, with its name, no later than at the end."""
         if isinstance(handle, InlineHandle):
             yield handle.data
             return

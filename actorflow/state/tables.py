@@ -9,7 +9,8 @@ out of those above; so once nothing is frozen any more, upper layers only get em
 * A value that a frozen layer holds and that can be changed in place is copied up before it is handed out.  A reference
   that user code kept from an earlier call can't be seen here; changing one is not allowed (semantics 5.2).
 * When a snapshot is through with a dict it needs it no more: what was written above it meanwhile goes down at once,
-  while both are at hand, and from then on that dict is written to directly.  So little is copied and little left to fold.
+  while both are at hand, and from then on that dict is written to directly.  So little is copied and little left
+  to fold.
 * While there is one layer and it is one dict, that dict is ``plain`` and may be used directly: no snapshot, no cost.
 
 A table that grows past what one dict should hold gets an empty, divided layer *below*, and is folded into it.

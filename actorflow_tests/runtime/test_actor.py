@@ -6,6 +6,7 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -87,9 +88,7 @@ def test_fan_out_union_branch_and_side_outputs_lose_and_double_nothing(paralleli
         rest.write(small, name="small")
         marked.side_output("fives").rebalance().write(fives, name="fives")
         source.filter(lambda value: value % 2 == 1).write(odd, name="odd")
-        settings = environment(
-            universe.world("p"), every_ms=5, parallelism=parallelism, restart=again(), buffers=TIGHT
-        )
+        settings = environment(universe.world("p"), every_ms=5, parallelism=parallelism, restart=again(), buffers=TIGHT)
         async with settings.run(job) as handle:
             await handle.wait()
         assert handle.status.restarts == 2
@@ -110,7 +109,9 @@ def test_the_order_of_each_sender_and_key_is_kept_through_every_stage() -> None:
         (
             job.read(source, name="read")
             .key_by(lambda record: record[0])
-            .stateful_map(lambda state, record: ((state or 0) + 1, (record[0], record[1], (state or 0) + 1)), name="nth")
+            .stateful_map(
+                lambda state, record: ((state or 0) + 1, (record[0], record[1], (state or 0) + 1)), name="nth"
+            )
             .key_by(lambda record: record[0])
             .stateful_map(lambda state, record: ((state or 0) + 1, (*record, (state or 0) + 1)), name="again")
             .write(sink, name="write")
@@ -392,7 +393,7 @@ def test_a_generator_that_raises_when_it_is_closed_is_heard() -> None:
                     await (handle.cancel() if ending == "cancel" else handle.drain())
 
     for ending in ("stop", "cancel", "drain"):
-        play(lambda universe, ending=ending: story(universe, ending))
+        play(partial(story, ending=ending))
 
 
 # ── keys and values that can't be kept ───────────────────────────────────────────────────────

@@ -7,7 +7,7 @@ import threading
 from collections import Counter
 from contextvars import ContextVar
 from datetime import timedelta
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -85,7 +85,7 @@ class Counts(af.KeyedOperator[str, str, Any]):
     """An async running count that gives its turn away in the middle of each step."""
 
     seen = af.ValueState(int)
-    running: dict[str, int] = {}
+    running: ClassVar[dict[str, int]] = {}
 
     async def on_record(self, word: str, context: af.Context[str]) -> Any:
         Counts.running[word] = Counts.running.get(word, 0) + 1
@@ -197,9 +197,9 @@ def test_a_barrier_does_not_wait_for_a_slow_call_and_its_input_is_called_again_b
 
         def job() -> af.Job:
             made = af.Job("lane")
-            made.read(generator.numbers(1_000, per_second=100), name="read").map(
-                call, name="call", in_flight=50
-            ).write(sink, name="write")
+            made.read(generator.numbers(1_000, per_second=100), name="read").map(call, name="call", in_flight=50).write(
+                sink, name="write"
+            )
             return made
 
         async with environment(universe.world("a")).run(job()) as handle:
@@ -251,9 +251,9 @@ def test_stopping_does_not_wait_for_calls_and_drain_does(parallelism: int) -> No
 
         def job() -> af.Job:
             made = af.Job("lane")
-            made.read(generator.numbers(per_second=20, splits=2), name="read").map(call, name="call", in_flight=30).write(
-                sink, name="write"
-            )
+            made.read(generator.numbers(per_second=20, splits=2), name="read").map(
+                call, name="call", in_flight=30
+            ).write(sink, name="write")
             return made
 
         async with environment(universe.world("a"), parallelism=parallelism).run(job()) as handle:

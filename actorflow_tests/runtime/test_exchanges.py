@@ -132,7 +132,7 @@ def test_a_custom_partitioner_that_answers_nonsense_or_raises_is_named_with_its_
 def test_records_are_not_shown_when_that_is_switched_off() -> None:
     async def story(universe: Universe) -> None:
         job = af.Job("job")
-        job.read(memory.source(["secret"]), name="read").partition_by(lambda value, subtasks: value // 0).write(
+        job.read(memory.source(["secret"]), name="read").partition_by(lambda value, subtasks: len(value) // 0).write(
             memory.collect(), name="write", parallelism=2
         )
         with pytest.raises(af.JobFailed) as caught:

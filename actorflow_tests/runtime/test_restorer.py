@@ -77,14 +77,22 @@ def test_a_kill_may_fall_into_every_restore_and_the_one_after_it(old: int, new: 
         play(story, seed, weather=weather)
 
 
+def nothing() -> list[int]:
+    return [0, 0]
+
+
+def put_in(held: list[int], value: int) -> list[int]:
+    return [held[0] + value, held[1] + 1]
+
+
 class EveryState(af.KeyedOperator[str, str, Any]):
     """One of each kind of state; key and value types differ on purpose (R026)."""
 
     value = af.ValueState(float)
     items = af.ListState(int)
     pages = af.MapState(str, int)
-    most = af.ReducingState(max)
-    mean = af.AggregatingState(lambda: [0, 0], lambda held, value: [held[0] + value, held[1] + 1], tuple)
+    most = af.ReducingState[int](max)
+    mean: af.AggregatingState[int, tuple[int, ...]] = af.AggregatingState(nothing, put_in, tuple)
     mine = af.SplitList(str)
     all_of_us = af.UnionList(str)
 
@@ -156,7 +164,9 @@ def test_r037_all_keys_in_one_key_group_restore_at_one_three_and_all_subtasks(mo
         for index, parallelism in enumerate((1, 3, most)):
             sink = memory.collect()
             for life, subtasks in enumerate((2, parallelism)):
-                job = count_job(generator.generate(lambda _: "only", records=60, per_second=500), sink, name=f"j{index}")
+                job = count_job(
+                    generator.generate(lambda _: "only", records=60, per_second=500), sink, name=f"j{index}"
+                )
                 settings = environment(
                     universe.world(f"p{index}-{life}"), parallelism=subtasks, max_parallelism=most, every_ms=20
                 )
@@ -298,7 +308,9 @@ def test_a_finished_subtask_reads_no_file_that_came_later_and_the_others_do() ->
         await put(universe, "c", 5)
         process = await start(universe, job(), environment(parallelism=2, every_ms=20))
         assert (await process.wait()).result() is af.JobStatus.FINISHED
-        assert sorted(sink.rows) == sorted(f"{name} {line}" for name, lines in (("a", 1), ("b", 60), ("c", 5)) for line in range(lines))
+        assert sorted(sink.rows) == sorted(
+            f"{name} {line}" for name, lines in (("a", 1), ("b", 60), ("c", 5)) for line in range(lines)
+        )
 
     for seed in range(3):
         play(story, seed)
@@ -321,7 +333,9 @@ def test_a_kill_after_the_final_checkpoint_of_a_drain_ends_well_at_any_paralleli
         process = await start(universe, counting(sink, records=None), environment(parallelism=parallelism))
         assert (await process.wait()).result() is af.JobStatus.FINISHED
         # A prefix of each split, so the counts of each word have no gap.
-        assert sorted(sink.rows) == sorted((key, n) for key, last in counted(sink.rows).items() for n in range(1, last + 1))
+        assert sorted(sink.rows) == sorted(
+            (key, n) for key, last in counted(sink.rows).items() for n in range(1, last + 1)
+        )
         assert len(sink.rows) > 50
 
     for seed in range(3):
