@@ -84,9 +84,20 @@ class Ownership:
     """One process's hold on one home."""
 
     def __init__(
-        self, world: World, store: ObjectStore, settings: Settings, job: str, *, resume_from: str, rewind: bool
+        self,
+        world: World,
+        store: ObjectStore,
+        settings: Settings,
+        job: str,
+        *,
+        resume_from: str,
+        rewind: bool,
+        check_fit: Callable[[Manifest, bool], object],
     ) -> None:
+        """``check_fit(manifest, allow_unclaimed)`` raises ``IncompatibleState`` when a snapshot does not fit the job."""
         checkpoints = settings.checkpoints
+        self._check_fit = check_fit
+        self._by_path: tuple[SnapshotReader, Manifest] | None = None
         self._world, self._store, self._job = world, store, job
         self.home = Home(job if checkpoints.create_subdir else "")
         self._location = checkpoints.storage
@@ -192,6 +203,8 @@ class Ownership:
                     self._announce_manifest(checkpoint_id)  # written after all, though the answer was lost
                 return fencing.ManifestRead(checkpoint_id, manifest.generation, manifest.retained)
             case fencing.WriteBase(base):
+                if isinstance(base.start, FromPath):
+                    await self._open_path(base.start)
                 name, body = home.base(base.generation), seal("base", 1, self._codec.encode(base.to_fields()))
                 await self._patiently("put", name, lambda: store.put(name, body))
                 return fencing.BaseWritten()
@@ -208,6 +221,17 @@ class Ownership:
             case _:
                 answers.append(effect)
         return None
+
+    async def _open_path(self, start: FromPath) -> tuple[SnapshotReader, Manifest]:
+        """Open the snapshot that a path names.
+
+        What can't be restored, or does not fit, is refused before it becomes the base that later starts rely on.
+        """
+        if self._by_path is None:
+            reader, manifest = await SnapshotReader.open(start.path, self._world)
+            self._check_fit(manifest, start.allow_unclaimed)
+            self._by_path = reader, manifest
+        return self._by_path
 
     def _announce_manifest(self, checkpoint_id: int) -> None:
         size = len(self._sealed[checkpoint_id])
@@ -300,15 +324,18 @@ class Ownership:
         """Claim, look and base; ``None`` when the job has finished before.  Raises ``Fenced`` and ``RestoreFailed``."""
         self._sweeps.clear()
         self._aborted.clear()
-        begin: Begin | None = None
+        self._by_path = None
         try:
-            answers = await self._feed(fencing.Started(at_ms=self._world.clock.wall_ms()))
+            return await self._take()
         except CorruptObject as error:
             raise RestoreFailed(
                 f"{error}; job {self._job!r} can't go on from it: restore that object, or start from another "
                 "snapshot (resume_from=PATH, --from PATH) or from nothing (resume_from='nothing', --fresh)"
             ) from error
-        for answer in answers:
+
+    async def _take(self) -> Begin | None:
+        begin: Begin | None = None
+        for answer in await self._feed(fencing.Started(at_ms=self._world.clock.wall_ms())):
             match answer:
                 case fencing.AlreadyFinished():
                     return None
@@ -351,9 +378,9 @@ class Ownership:
                 manifest = found
                 reader = SnapshotReader(self._store, self.home, checkpoint_id, self._world)
                 source = self.path_of(checkpoint_id)
-            case FromPath(path, allow_unclaimed):
+            case FromPath(path, allow_unclaimed) as start:
                 self.allow_unclaimed = allow_unclaimed
-                reader, manifest = await SnapshotReader.open(path, self._world)
+                reader, manifest = await self._open_path(start)
                 source, foreign = path, True
         return Begin(
             generation=base.generation,

@@ -14,13 +14,13 @@ from actorflow.abc.world import World
 from actorflow.dataflow.keyed import BaseOperator
 from actorflow.dataflow.plan import Plan
 from actorflow.dataflow.primitives import Call, Operator, Read, Write
-from actorflow.errors import ActorflowError, CorruptObject, RestoreFailed
+from actorflow.errors import ActorflowError, CorruptObject, ObjectMissing, RestoreFailed
 from actorflow.model import journal
 from actorflow.model.codec import Codec
 from actorflow.model.handles import Handle
 from actorflow.model.ids import ActorId
 from actorflow.model.key_groups import OwnedKeys, key_group
-from actorflow.model.manifest import Redistribution
+from actorflow.model.manifest import Manifest, Redistribution
 from actorflow.protocol.lifecycle import ActorStatus
 from actorflow.protocol.recovery import ListPiece, OperatorShape, RestorePlan, SubtaskPlan, plan_restore
 from actorflow.runtime.actor import COMMITTABLES, IN_FLIGHT, SPLITS, Actor
@@ -28,10 +28,15 @@ from actorflow.runtime.ownership import Begin
 from actorflow.runtime.pace import Duty
 from actorflow.runtime.snapshots import decode_elements
 
-__all__ = ("Restorer",)
+__all__ = ("Restorer", "check_fit")
 
 SHARE = 0.8
 """A job that restores has nothing else to do; whoever embeds it may."""
+
+
+def check_fit(plan: Plan, manifest: Manifest, allow_unclaimed: bool) -> None:
+    """Raise ``IncompatibleState`` when a snapshot, of whatever job, does not fit a plan."""
+    plan_restore(manifest, _shapes(plan), job=None, allow_unclaimed=allow_unclaimed)
 
 
 class Restorer:
@@ -89,7 +94,7 @@ class Restorer:
                     lists: dict[tuple[str, Redistribution], list[Any]] = {}
                     for held in part.lists:
                         lists.setdefault((held.state, held.redistribution), []).extend(await self._list(actor, held))
-                except CorruptObject as error:
+                except (CorruptObject, ObjectMissing) as error:
                     raise RestoreFailed(
                         f"operator {operator!r}, subtask {actor.id.subtask}: {error} (checkpoint "
                         f"{decision.checkpoint_id} at {self._begin.restored_from}); start from another snapshot with "

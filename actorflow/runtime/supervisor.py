@@ -7,6 +7,7 @@ down before a newer owner.  ``protocol.lifecycle`` holds the legal edges, ``prot
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import anyio
@@ -35,6 +36,7 @@ from actorflow.runtime.handle import CheckpointInfo, Progress, Status, not_runni
 from actorflow.runtime.homes import claim_home_in_process, release_home_in_process
 from actorflow.runtime.ownership import Begin, Ownership
 from actorflow.runtime.restarts import make_restart_strategy
+from actorflow.runtime.restorer import check_fit
 
 __all__ = ("Supervisor",)
 
@@ -61,7 +63,13 @@ class Supervisor:
         self._resume_from, self._rewind = resume_from, rewind
         self._store = world.objects.open(self.settings.checkpoints.storage)
         self._ownership = Ownership(
-            world, self._store, self.settings, self.plan.job, resume_from=resume_from, rewind=rewind
+            world,
+            self._store,
+            self.settings,
+            self.plan.job,
+            resume_from=resume_from,
+            rewind=rewind,
+            check_fit=partial(check_fit, self.plan),
         )
         self._strategy = make_restart_strategy(self.settings)
         self._attempt: Attempt | None = None
