@@ -32,11 +32,11 @@ from actorflow.runtime.committer import Committer
 from actorflow.runtime.mailbox import Channel, Mailbox
 from actorflow.runtime.output import Output
 from actorflow.runtime.pace import breathe
+from actorflow.runtime.sheltered import CLOSE_WITHIN_S
 from actorflow.runtime.snapshots import Instant
 from actorflow.runtime.source_reader import SourceReader
 
 __all__ = (
-    "CLOSE_WITHIN_S",
     "COMMITTABLES",
     "IN_FLIGHT",
     "SPLITS",
@@ -56,10 +56,6 @@ IN_FLIGHT = "actorflow.in_flight"
 
 COMMITTABLES = "actorflow.committables"
 """The list state in which a sink keeps what it prepared and nobody is known to have committed."""
-
-CLOSE_WITHIN_S = 10.0
-"""How long an operator or a sink may take to close while the attempt is being torn down."""
-
 
 @dataclass(frozen=True, slots=True)
 class Inject:

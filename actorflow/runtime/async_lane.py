@@ -19,8 +19,6 @@ import contextvars
 from collections import deque
 from typing import Any
 
-import anyio
-
 from actorflow.abc.world import Clock
 from actorflow.dataflow.blame import short_form
 from actorflow.dataflow.chaining import AsyncOperator
@@ -30,7 +28,7 @@ from actorflow.model.key_groups import bytes_of_token, token_of
 from actorflow.model.manifest import Redistribution
 from actorflow.runtime.mailbox import Signal
 from actorflow.runtime.pace import breathe
-from actorflow.runtime.source_reader import Spawn
+from actorflow.runtime.sheltered import Sheltered, Spawn
 
 __all__ = ("AsyncLane",)
 
@@ -178,13 +176,17 @@ class AsyncLane:
             self._spare = True
             self._runners += 1
             # Started in the job's own context, not in that of whoever happens to run now.
-            self._context.copy().run(lambda: self._spawn(self._run, name=f"{self._operator}/{self._subtask} calls"))
+            self._context.copy().run(self._start)
 
-    async def _run(self) -> None:
+    def _start(self) -> None:
+        shelter = Sheltered(lambda: self._run(shelter))
+        shelter.start(self._spawn, name=f"{self._operator}/{self._subtask} calls")
+
+    async def _run(self, shelter: Sheltered) -> None:
         self._spare = False
         pristine = contextvars.copy_context()
         try:
-            while self._runnable and self._failure is None:
+            while self._runnable and self._failure is None and not shelter.is_cancelled:
                 invocation = self._runnable.popleft()
                 self._start_runner()
                 try:
@@ -202,7 +204,7 @@ class AsyncLane:
                     await breathe()
         finally:
             self._runners -= 1
-            if self._runnable and self._failure is None:
+            if self._runnable and self._failure is None and not shelter.is_cancelled:
                 self._start_runner()
 
     async def _invoke(self, invocation: _Invocation) -> Any:
@@ -234,25 +236,25 @@ class AsyncLane:
         """Call once; a result that comes in the same tick as the deadline wins (R144)."""
         loop = asyncio.get_running_loop()
         result: asyncio.Future[Any] = loop.create_future()
-        scope = anyio.CancelScope()
 
         async def child() -> None:
-            with scope:
-                try:
-                    value = await self._call.call(invocation.record, invocation.key, invocation.token)
-                except Exception as error:
-                    if not result.done():
-                        result.set_exception(error)
-                else:
-                    if not result.done():
-                        result.set_result(value)
+            try:
+                value = await self._call.call(invocation.record, invocation.key, invocation.token)
+            except Exception as error:
+                if not result.done():
+                    result.set_exception(error)
+            else:
+                if not result.done():
+                    result.set_result(value)
+
+        shelter = Sheltered(child)
 
         def give_up() -> None:
             if not result.done():
                 result.set_exception(_TimedOut())
-                scope.cancel()
+                shelter.cancel()
 
-        self._spawn(child, name=f"{self._operator}/{self._subtask} calls, within a time")
+        shelter.start(self._spawn, name=f"{self._operator}/{self._subtask} calls, within a time")
         delay_ms = max(0, deadline_ms - self._clock.now_ms()) + TICK_MS
         timer = loop.call_later(delay_ms / 1_000, give_up)
         try:
@@ -260,7 +262,7 @@ class AsyncLane:
         finally:
             timer.cancel()
             if not result.done():
-                scope.cancel()
+                shelter.cancel()
             elif not result.cancelled():
                 result.exception()
 

@@ -19,7 +19,7 @@ from actorflow.abc.world import World
 from actorflow.config import Guarantee, Settings
 from actorflow.dataflow.chaining import Chain, ChainContext
 from actorflow.dataflow.plan import OperatorKind, Plan, Vertex
-from actorflow.errors import AbortReason, ActorflowError, CheckpointAborted, Fenced, OperatorFailed, StorageFailed
+from actorflow.errors import AbortReason, CheckpointAborted, Fenced, StorageFailed
 from actorflow.model import journal
 from actorflow.model.codec import Codec
 from actorflow.model.elements import CheckpointKind
@@ -27,7 +27,7 @@ from actorflow.model.ids import ActorId, ChannelId
 from actorflow.model.key_groups import key_group, subtask_of, token_of
 from actorflow.protocol.alignment import Alignment
 from actorflow.protocol.lifecycle import ActorStatus, JobStatus
-from actorflow.runtime.actor import CLOSE_WITHIN_S, Actor, Ask, CheckpointDone, Drain, Inject
+from actorflow.runtime.actor import Actor, Ask, CheckpointDone, Drain, Inject
 from actorflow.runtime.async_lane import AsyncLane
 from actorflow.runtime.checkpointing import Checkpointing
 from actorflow.runtime.collector import Collector
@@ -38,6 +38,7 @@ from actorflow.runtime.mailbox import Channel, Gate, Mailbox
 from actorflow.runtime.output import ExchangeWriter, Output
 from actorflow.runtime.ownership import Begin, Ownership
 from actorflow.runtime.restorer import Restorer
+from actorflow.runtime.sheltered import CLOSE_WITHIN_S
 from actorflow.runtime.sinks import open_sink, sweep_sink
 from actorflow.runtime.source_reader import SourceReader, SplitAssigner
 from actorflow.state.memory import MemoryBackend
@@ -302,7 +303,7 @@ class Attempt:
         if first.kind is OperatorKind.READ:
             assigner = self._assigners.get(first.name)
             if assigner is None:
-                assigner = self._assigners[first.name] = SplitAssigner(first.source, world)
+                assigner = self._assigners[first.name] = SplitAssigner(first.source, world, first.name)
             reader = SourceReader(
                 first.source,
                 assigner,
@@ -367,15 +368,7 @@ class Attempt:
                 self._say_when_it_commits(actor)
         for name, assigner in self._assigners.items():
             self._phase = f"source {name} in discover"
-            try:
-                await assigner.discover()
-            except ActorflowError as error:
-                error.add_note(f"operator {name!r}: its splits could not be found")
-                raise
-            except Exception as error:
-                raise OperatorFailed(
-                    name, 0, cause=f"finding its splits raised {type(error).__name__}: {error}"
-                ) from error
+            await assigner.discover()
             self.spawn(assigner.keep_discovering, name=f"{name} looks for splits")
 
     def _say_when_it_commits(self, actor: Actor) -> None:

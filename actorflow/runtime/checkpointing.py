@@ -36,8 +36,8 @@ from actorflow.runtime.handle import CheckpointInfo
 from actorflow.runtime.mailbox import Signal
 from actorflow.runtime.ownership import Begin, Ownership, Permitted, Refused, Taken
 from actorflow.runtime.pace import Duty, Meter
+from actorflow.runtime.sheltered import Spawn
 from actorflow.runtime.snapshots import ActorSnapshot, Instant, write_behind
-from actorflow.runtime.source_reader import Spawn
 
 __all__ = ("Checkpointing",)
 

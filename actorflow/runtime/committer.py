@@ -20,7 +20,7 @@ from actorflow.model import journal
 from actorflow.model.ids import ActorId
 from actorflow.protocol import two_phase
 from actorflow.protocol.fencing import CommitPermit
-from actorflow.runtime.source_reader import Spawn
+from actorflow.runtime.sheltered import Spawn
 
 __all__ = ("Committer",)
 

@@ -12,7 +12,7 @@ from actorflow.model import journal
 from actorflow.protocol.fencing import CommitPermit
 from actorflow.runtime.actor import Actor
 from actorflow.runtime.committer import Committer
-from actorflow.runtime.source_reader import Spawn
+from actorflow.runtime.sheltered import Spawn
 
 __all__ = ("open_sink", "sweep_sink")
 

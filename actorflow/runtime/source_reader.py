@@ -13,16 +13,19 @@ belongs to exactly one subtask, or to nobody, in every cut (INV-12.4), without a
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Sequence
+from functools import partial
 from operator import itemgetter
-from typing import Any, Protocol
+from typing import Any
 
 import anyio
 
 from actorflow.abc.connectors import Chunk, Source, SourceContext
 from actorflow.abc.world import World
 from actorflow.errors import ActorflowError, OperatorFailed
+from actorflow.model import journal
 from actorflow.runtime.mailbox import Signal
+from actorflow.runtime.sheltered import CLOSE_WITHIN_S, Sheltered, Spawn
 
 __all__ = ("DONE", "SourceReader", "SplitAssigner")
 
@@ -33,17 +36,11 @@ CHUNKS_AHEAD = 8
 """How many chunks a subtask's pumps may have read before the actor took one."""
 
 
-class Spawn(Protocol):
-    """Starts a child coroutine of the attempt."""
-
-    def __call__(self, function: Callable[..., Coroutine[Any, Any, None]], *args: Any, name: str) -> None: ...
-
-
 class SplitAssigner:
     """Gives the splits of one source to its subtasks, in the source's order; shared by all subtasks of this process."""
 
-    def __init__(self, source: Source[Any], world: World) -> None:
-        self._source, self._world = source, world
+    def __init__(self, source: Source[Any], world: World, operator: str) -> None:
+        self._source, self._world, self._operator = source, world, operator
         self._known: dict[str, None] = {}
         self._unassigned: deque[str] = deque()
         self._readers: list[SourceReader] = []
@@ -58,8 +55,16 @@ class SplitAssigner:
     async def discover(self) -> None:
         """Ask the source what splits there are; called once before any record is read, and again while unbounded."""
         known = self._known
-        new = [split for split in await self._source.discover(self._world) if split not in known]
-        await self._source.verify(self._world, new, list(known))
+        try:
+            new = [split for split in await self._source.discover(self._world) if split not in known]
+            await self._source.verify(self._world, new, list(known))
+        except ActorflowError as error:
+            error.add_note(f"operator {self._operator!r}: its splits could not be found")
+            raise
+        except Exception as error:
+            raise OperatorFailed(
+                self._operator, 0, cause=f"finding its splits raised {type(error).__name__}: {error}"
+            ) from error
         for split in new:
             if split not in known:
                 known[split] = None
@@ -112,7 +117,7 @@ class SourceReader:
         self._queue: deque[tuple[str, Any]] = deque()
         self._failure: ActorflowError | None = None
         self._heard = False
-        self._scopes: dict[str, anyio.CancelScope] = {}
+        self._shelters: dict[str, Sheltered] = {}
         self._opened = self._cut = self._halting = self._ending = False
         self.is_refilling = False
         """Whether a pump was given room and has not had its turn yet: being out of chunks is not being idle then."""
@@ -159,9 +164,11 @@ class SourceReader:
             if split is None:
                 break
             self.positions.setdefault(split, None)
-            room, scope = Signal(), anyio.CancelScope()
-            self._pumps[split], self._scopes[split] = room, scope
-            self._spawn(self._pump, split, room, scope, name=f"{self._operator}/{self._subtask} reads {split}")
+            room = self._pumps[split] = Signal()
+            shelter = self._shelters[split] = Sheltered(
+                partial(self._pump, split, room), abandoned=partial(self._abandoned, split)
+            )
+            shelter.start(self._spawn, name=f"{self._operator}/{self._subtask} reads {split}")
         self._signal.set()
 
     def halt(self) -> None:
@@ -189,9 +196,9 @@ class SourceReader:
     def cut(self) -> None:
         """End every split here, for good; what was read ahead and not taken does not count as read."""
         self._cut = True
-        for scope in self._scopes.values():
-            scope.cancel()
-        self._scopes.clear()
+        for shelter in self._shelters.values():
+            shelter.cancel()
+        self._shelters.clear()
         self._pumps.clear()
         self._queue.clear()
         self._signal.set()
@@ -214,7 +221,7 @@ class SourceReader:
                     room.set()
                 self.is_refilling = True
             if chunk is DONE:
-                del self._pumps[split], self._scopes[split]
+                del self._pumps[split], self._shelters[split]
                 if not self._halting:
                     del self.positions[split]
                     self.done[split] = None
@@ -224,7 +231,7 @@ class SourceReader:
             return chunk  # type: ignore[no-any-return]  # what is not DONE is a chunk
         return None
 
-    async def _pump(self, split: str, room: Signal, scope: anyio.CancelScope) -> None:
+    async def _pump(self, split: str, room: Signal) -> None:
         context = SourceContext(
             operator=self._operator,
             split=split,
@@ -233,21 +240,13 @@ class SourceReader:
             parallelism=self._parallelism,
             world=self._world,
         )
-        with scope:
-            await self._read(context, split, self._queue, self._signal, room)
-
-    async def _read(
-        self,
-        context: SourceContext[Any],
-        split: str,
-        queue: deque[tuple[str, Any]],
-        signal: Signal,
-        room: Signal,
-    ) -> None:
+        queue, signal = self._queue, self._signal
         try:
             generator = self._source.read(context)
             try:
                 async for chunk in generator:
+                    if self._cut:  # it does not count as read any more; the end comes as a cancellation
+                        await anyio.sleep_forever()
                     queue.append((split, chunk))
                     signal.set()
                     if len(queue) >= CHUNKS_AHEAD:
@@ -262,8 +261,19 @@ class SourceReader:
             self._failure = failed(error, self._operator, self._subtask, split)
             signal.set()
             return
-        queue.append((split, DONE))
+        if not self._cut:
+            queue.append((split, DONE))
         signal.set()
+
+    def _abandoned(self, split: str) -> None:
+        self._world.observer.announce(
+            journal.FellBack(
+                subject=f"closing split {split!r} of {self._operator}/{self._subtask}",
+                wanted="a clean close",
+                taken="left alone",
+                why=f"it took longer than {CLOSE_WITHIN_S:g} s",
+            )
+        )
 
 
 def failed(error: Exception, operator: str, subtask: int, split: str) -> ActorflowError:

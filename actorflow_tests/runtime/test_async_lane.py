@@ -530,3 +530,32 @@ def test_filters_and_flat_maps_may_await_too_and_broadcast_sides_reach_async_han
 
     for seed in range(3):
         play(story, seed)
+
+
+@pytest.mark.parametrize("ending", ["cancel", "timeout"])
+def test_r137_a_call_that_is_cancelled_may_wait_while_it_cleans_up(ending: str) -> None:
+    async def story(universe: Universe) -> None:
+        cleaned: list[int] = []
+
+        async def call(number: int) -> int:
+            try:
+                await asyncio.sleep(3_600)
+            finally:
+                await asyncio.sleep(0.2)
+                await asyncio.sleep(0.2)
+                cleaned.append(number)
+            return number
+
+        timeout = 100 * MS if ending == "timeout" else None
+        job = lane_job(call, memory.collect(), records=4, in_flight=4, timeout=timeout)
+        began = universe.now_ms()
+        try:
+            async with environment(universe.world("p")).run(job) as handle:
+                await asyncio.sleep(0.05)
+                await (handle.cancel() if ending == "cancel" else handle.wait())
+        except af.JobFailed:
+            assert ending == "timeout"
+        assert sorted(cleaned) == [0, 1, 2, 3]
+        assert universe.now_ms() - began < 1_000
+
+    play(story)
