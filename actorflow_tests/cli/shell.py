@@ -62,15 +62,16 @@ def unnamed(path: str) -> af.Job:
 def kept(path: str, *, output: str = "counts", snapshot: str = "snapshot") -> af.Job:
     """Count lines, and put a copy of a checkpoint of this job aside."""
     job = af.Job("kept")
-    lines = job.read(files.lines(path, per_second=300), name="lines").map(partial(keep, Path(snapshot)), name="keep")
+    lines = job.read(files.lines(path, per_second=200), name="lines").map(partial(keep, Path(snapshot)), name="keep")
     lines.key_by(lambda line: "line").count(name="count").write(files.write(output, format=row), name="rows")
     return job
 
 
 def keep(snapshot, line):
-    for manifest in Path(".actorflow/kept").glob("chk-*/_metadata"):
-        if not snapshot.exists() and manifest.stat().st_size:
-            shutil.copytree(manifest.parent, snapshot)
+    for part in Path("counts").glob("part-*"):  # of what was committed, so it holds some lines
+        checkpoint = Path(".actorflow/kept") / f"chk-{int(part.stem.split('-')[2])}"
+        if not snapshot.exists() and (checkpoint / "_metadata").exists():
+            shutil.copytree(checkpoint, snapshot)
     return line
 
 
