@@ -2,21 +2,43 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
 from actorflow.benchmarks import plain, throughput
-from actorflow.benchmarks.throughput import Sizes, check_counts, measure, run_job, w1_job, w2_job
+from actorflow.benchmarks.throughput import check_counts, run_job, w1_job, w2_job
+from actorflow_tests.house.sources import REPOSITORY
 
-TINY = Sizes(
-    w1_records=20_000,
-    w2_records=10_000,
-    w1p_records=50_000,
-    w1p_seconds=0.001,
-    w1p_checkpoints=1,
-    every=timedelta(milliseconds=10),
-)
+PROGRAM = """
+import json
+from datetime import timedelta
+from actorflow.benchmarks.throughput import Sizes, measure
+
+lines = []
+sizes = Sizes(every=timedelta(milliseconds=10), w1p_checkpoints=1, {sizes})
+print(json.dumps([measure(rounds={rounds}, sizes=sizes, tell=lines.append), lines]))
+"""
+
+
+def measured(rounds: int, sizes: str) -> tuple[dict[str, dict[str, Any]], list[str]]:
+    """Measure in a process of its own, as is done outside of tests: here each look for garbage takes half a second."""
+    ran = subprocess.run(
+        [sys.executable, "-c", PROGRAM.format(rounds=rounds, sizes=sizes)],
+        cwd=REPOSITORY,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    figures, lines = json.loads(ran.stdout)
+    return figures, lines
 
 
 def test_both_sides_of_w1_have_the_same_input_and_the_same_output() -> None:
@@ -54,9 +76,7 @@ def test_checkpoints_are_counted_without_the_last_one() -> None:
 
 
 def test_the_figures_have_the_shape_that_is_promised() -> None:
-    lines: list[str] = []
-
-    figures = measure(rounds=2, sizes=TINY, tell=lines.append)
+    figures, lines = measured(2, "w1_records=20_000, w2_records=10_000, w1p_records=50_000, w1p_seconds=0.001")
 
     ratio = {"plain_per_s", "actorflow_per_s", "ratio"}
     assert {name: set(figures[name]) for name in figures} == {
@@ -78,17 +98,7 @@ def test_the_figures_have_the_shape_that_is_promised() -> None:
 
 
 def test_a_run_with_checkpoints_that_was_too_short_is_done_again_with_more_records() -> None:
-    lines: list[str] = []
-    sizes = Sizes(
-        w1_records=1_000,
-        w2_records=1_000,
-        w1p_records=1_000,
-        w1p_seconds=0.05,
-        w1p_checkpoints=1,
-        every=timedelta(milliseconds=10),
-    )
-
-    figures = measure(rounds=1, sizes=sizes, tell=lines.append)
+    figures, lines = measured(1, "w1_records=1_000, w2_records=1_000, w1p_records=1_000, w1p_seconds=0.05")
 
     assert figures["W1p"]["checkpoints"] >= 1
     assert any("once more with" in line for line in lines)
