@@ -45,16 +45,16 @@ LONGEST_S = 180.0
 STRIDE = 7_919
 
 
-def append_word(value: list[int] | None, word: str) -> tuple[list[int], tuple[str, int]]:
-    """A user's function whose state is a small list, changed in place."""
-    if value is None:
-        value = [0, 0, 0]
-    value[0] += 1
-    value[value[0] % 3] += 1
-    return value, (word, value[0])
+def mean_length(state: list[int] | None, word: str) -> tuple[list[int], tuple[str, int]]:
+    """A user's function whose state is a small list, changed in place: how many there were, and their length in all."""
+    if state is None:
+        state = [0, 0]
+    state[0] += 1
+    state[1] += len(word)
+    return state, (word, state[1] // state[0])
 
 
-VALUES: dict[str, Callable[..., Any]] = {"integers": count_word, "lists": append_word}
+VALUES: dict[str, Callable[..., Any]] = {"integers": count_word, "lists": mean_length}
 
 
 class Keys(Source[str]):

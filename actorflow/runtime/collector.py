@@ -8,8 +8,7 @@ What is young is collected every few milliseconds, in pieces that take about one
 was created less what went away, and while state is being replaced by new state that says nothing of how much there is
 to walk.
 
-Garbage in cycles that lived too long to be found young waits for a quiet moment, or for the end of ``PATIENCE_MS``:
-then everything is looked at once.
+Garbage in cycles that lived too long to be found young waits for a quiet moment: then everything is looked at once.
 
 A thread that waits for the interpreter starves beside a busy loop unless it may ask for it soon.
 
@@ -23,6 +22,7 @@ import sys
 from collections.abc import Callable
 
 from actorflow.abc.world import Clock
+from actorflow.runtime.pace import breathe
 
 __all__ = ("Collector",)
 
@@ -32,20 +32,20 @@ YOUNG, MIDDLE, OLD = 50_000, 1_000_000, 1_000_000
 SWITCH_S = 0.0005
 """After how long a thread that waits for the interpreter asks for it."""
 
-SOONEST_MS, LATEST_MS = 4, 128
+SOONEST_MS, LATEST_MS = 4, 32
 """Between two collections."""
 
 AIM_US = 500
 """How long a collection of what is young should take."""
 
-MIDDLE_US = 2_000
+MIDDLE_US = 1_000
 """After so much of it, what survived is looked at again."""
 
 AGED_US = 10_000
 """After so much of that, some garbage may have grown too old to be found."""
 
-LOOK_EVERY_MS, PATIENCE_MS = 2_000, 600_000
-"""How often it is asked whether the job is quiet, and how long it may be busy before all is looked at anyway."""
+LOOK_EVERY_MS = 2_000
+"""How often it is asked whether the job is quiet."""
 
 
 class Collector:
@@ -77,8 +77,7 @@ class Collector:
     async def run(self) -> None:
         """Collect what is young until cancelled."""
         clock, pause_ms = self._clock, SOONEST_MS
-        looked_at = full_at = clock.now_ms()
-        seen = self._activity()
+        looked_at, seen = clock.now_ms(), self._activity()
         while True:
             await clock.sleep(pause_ms)
             took = self._collect_young()
@@ -86,20 +85,20 @@ class Collector:
                 pause_ms = max(SOONEST_MS, pause_ms // 2)
             elif took < AIM_US // 4:
                 pause_ms = min(LATEST_MS, pause_ms * 2)
+            if self._middle_us > MIDDLE_US:
+                await breathe()
+                self._collect_middle()
             now = clock.now_ms()
             if now - looked_at >= LOOK_EVERY_MS:
                 is_quiet, seen, looked_at = seen == (done := self._activity()), done, now
-                if self._aged_us > AGED_US and (is_quiet or now - full_at >= PATIENCE_MS):
+                if is_quiet and self._aged_us > AGED_US:
                     self._collect_all()
-                    full_at = now
 
     def _collect_young(self) -> int:
         began = self._clock.now_us()
         gc.collect(0)
         took = self._clock.now_us() - began
         self._middle_us += took
-        if self._middle_us > MIDDLE_US:
-            self._collect_middle()
         return took
 
     def _collect_middle(self) -> None:
