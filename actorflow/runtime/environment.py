@@ -20,6 +20,7 @@ import anyio
 from actorflow.abc.world import World
 from actorflow.config import Buffers, Checkpoints, Restart, Settings
 from actorflow.dataflow.job import Job
+from actorflow.errors import ActorflowError
 from actorflow.protocol.lifecycle import JobStatus
 from actorflow.runtime.handle import JobHandle
 from actorflow.runtime.real_world import real_world
@@ -125,13 +126,19 @@ async def wait_or_signal(
 
     ``beside`` runs meanwhile.  Installs signal handlers, so only whoever owns the process may call it.
     """
+    failure: ActorflowError | None = None
     async with anyio.create_task_group() as group:
         group.start_soon(_stop_on_signals, handle)
         if beside is not None:
             group.start_soon(beside, handle)
-        status = await handle.wait()
+        try:
+            await handle.wait()
+        except ActorflowError as error:  # out of the group as it is
+            failure = error
         group.cancel_scope.cancel()
-    return status
+    if failure is not None:
+        raise failure
+    return handle.status.status
 
 
 async def _stop_on_signals(handle: JobHandle) -> None:
