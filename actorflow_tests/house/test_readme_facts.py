@@ -8,6 +8,7 @@ from collections import Counter
 import actorflow
 from actorflow.cli.app import app
 from actorflow.config.telling import known_settings
+from actorflow.connectors import console, files
 from actorflow_tests.house.settings_table import README, settings_table, with_settings_table
 
 DEMO_COMMAND = "python3 -m venv .venv && .venv/bin/pip install -q . && .venv/bin/actorflow demo"
@@ -30,6 +31,15 @@ def test_a_stranger_is_told_the_command_that_runs_the_demo() -> None:
     marked = re.findall(r"^# runs the demo\n(.+)\n```$", TEXT, re.MULTILINE)
 
     assert [DEMO_COMMAND] == marked
+
+
+def test_the_picture_is_the_one_that_the_plan_draws() -> None:
+    (drawn,) = re.findall(r"^```mermaid\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
+    job = actorflow.Job("word-count")
+    words = job.read(files.lines("book.txt"), name="lines").flat_map(str.split)
+    words.key_by(str.lower).count(name="count").write(console.lines(), name="print")
+
+    assert job.plan().mermaid().strip() == drawn.strip()
 
 
 def test_every_verb_that_readme_calls_is_there() -> None:
