@@ -41,6 +41,13 @@ class ObjectStore(ABC):
     async def list(self, prefix: str = "") -> list[str]:
         """Return the names that begin with ``prefix``, sorted.  What was published before the call is in it."""
 
+    async def settle(self, name: str) -> None:
+        """Return once an object that can be seen would also survive a power cut.
+
+        Whoever published it may have died, or failed, before that was so.  Where what is seen is durable, this does
+        nothing.
+        """
+
     @abstractmethod
     async def delete(self, name: str) -> None:
         """Remove an object; one that is absent is fine."""

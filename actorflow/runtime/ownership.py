@@ -266,10 +266,18 @@ class Ownership:
                 self._announce(journal.StorageFailed(operation=operation, name=name, cause=type(error).__name__))
             raise
 
-    async def _read(self, name: str, kind: str) -> dict[str, Any] | None:
+    async def _get(self, name: str) -> bytes | None:
+        """What is there, and would still be after a power cut: everything that follows is built on it."""
         try:
             data = await self._patiently("get", name, lambda: self._store.get(name))
+            await self._patiently("settle", name, lambda: self._store.settle(name))
         except ObjectMissing:
+            return None
+        return data
+
+    async def _read(self, name: str, kind: str) -> dict[str, Any] | None:
+        data = await self._get(name)
+        if data is None:
             return None
         _, body = unseal(kind, data, name)
         fields = self._codec.decode(body)
@@ -284,9 +292,8 @@ class Ownership:
 
     async def _read_manifest(self, checkpoint_id: int) -> Manifest | object | None:
         name = self.home.manifest(checkpoint_id)
-        try:
-            data = await self._patiently("get", name, lambda: self._store.get(name))
-        except ObjectMissing:
+        data = await self._get(name)
+        if data is None:
             return None
         if _is_aborted(data, name):
             return ABORTED_HERE

@@ -19,7 +19,15 @@ import anyio
 
 from actorflow.abc.world import World
 from actorflow.config import Settings
-from actorflow.errors import ActorflowError, CorruptObject, Fenced, ObjectMissing, RestoreFailed, StorageFailed
+from actorflow.errors import (
+    ActorflowError,
+    CorruptObject,
+    Fenced,
+    JobFailed,
+    ObjectMissing,
+    RestoreFailed,
+    StorageFailed,
+)
 from actorflow.model import journal
 from actorflow.protocol.lifecycle import JobStatus
 from actorflow.runtime.environment import Environment
@@ -28,11 +36,11 @@ from actorflow.runtime.homes import homes_of_process
 from actorflow.simulation.digest import journal_digest
 from actorflow.simulation.final_state import final_state
 from actorflow.simulation.moments import Moments
-from actorflow.simulation.process import Outcome, Process
+from actorflow.simulation.process import Process
 from actorflow.simulation.steps import current_process
 from actorflow.simulation.subject import Subject
 from actorflow.simulation.swarm import PROCESS, Draw
-from actorflow.simulation.weather import At, Kill, Stop
+from actorflow.simulation.weather import At, Kill
 from actorflow.simulation.world import Ending, Universe
 
 __all__ = ("Run", "SeedFailed", "run_lives")
@@ -148,7 +156,7 @@ class _Lives:
             self._look_at_the_sky()
         for process in self._left:
             await self._watch(process)
-            self._judge(process.outcome, replaced=True)
+            self._judge(process)
         if self._storm:
             assert self._moments.kills, "every storm kills at least once"
         if unheard := self._universe.loop.unhandled:
@@ -170,7 +178,7 @@ class _Lives:
         if self._kills_due == self._moments.kills == 1 and self._drawn.second is not None:
             self._kills_due = 2
             self._universe.expect(self._drawn.second)
-        return self._judge(process.outcome, replaced=process.replaced.is_set())
+        return self._judge(process)
 
     def _show(self, handle: JobHandle) -> None:
         self._handle = handle
@@ -198,16 +206,16 @@ class _Lives:
             ended.cancel()
             replaced.cancel()
 
-    def _judge(self, outcome: Outcome | None, *, replaced: bool) -> bool:
+    def _judge(self, process: Process) -> bool:
         """Return whether the job has finished; raises when a process ended as none may."""
+        outcome = process.outcome
         assert outcome is not None
         if self._wrong:
             raise SeedFailed(self._wrong)
         if outcome.ending is Ending.RETURNED:
             if outcome.value is JobStatus.FINISHED:
                 return True
-            asked = any(isinstance(weather, Stop) for weather in self._drawn.weather)
-            ends = {JobStatus.STOPPED, JobStatus.CANCELED} if asked else {}
+            ends = {JobStatus.STOPPED, JobStatus.CANCELED} if process.asked_to_stop.is_set() else {}
             assert outcome.value in ends, f"the job is {outcome.value}"
             return False
         error = outcome.error
@@ -216,7 +224,9 @@ class _Lives:
         assert error is not None
         if not isinstance(error, ActorflowError):
             raise SeedFailed(f"the process ended with {error!r}") from error
-        two_were_about = replaced or bool(self._left)
+        if isinstance(error, JobFailed) and process.asked_to_stop.is_set():
+            return False  # after a stop that failed it is cancelled, and what fails then is told
+        two_were_about = process.replaced.is_set() or bool(self._left)
         if isinstance(error, Fenced | ObjectMissing | RestoreFailed) and two_were_about:
             return False
         if not isinstance(error, StorageFailed) or isinstance(error, CorruptObject | ObjectMissing):

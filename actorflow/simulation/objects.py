@@ -157,6 +157,10 @@ class StormyStore(ObjectStore):
     async def list(self, prefix: str = "") -> list[str]:
         return await self._weathered("list", prefix, lambda: self._inner.list(prefix))
 
+    async def settle(self, name: str) -> None:
+        self._process.check()
+        await self._inner.settle(name)
+
     async def delete(self, name: str) -> None:
         await self._weathered("delete", name, lambda: self._inner.delete(name))
 

@@ -109,6 +109,10 @@ class FileStore(ObjectStore):
                 )
         return b"".join(pieces)
 
+    async def settle(self, name: str) -> None:
+        check_name(name)
+        await self._disk.sync_folder(_folder_of(await self._path(name)))  # its bytes were synced before it got its name
+
     async def list(self, prefix: str = "") -> list[str]:
         check_prefix(prefix)
         folder = prefix.rpartition("/")[0]

@@ -37,6 +37,32 @@ def test_inv_3_7_what_was_reported_as_published_survives_a_power_cut() -> None:
         run(main, seed, seed=seed)
 
 
+@pytest.mark.parametrize("publisher", ["died", "was refused"])
+def test_inv_3_7_what_was_seen_and_settled_survives_a_power_cut_though_its_publisher_did_not_see_to_it(
+    publisher: str,
+) -> None:
+    async def main(seed: int) -> None:
+        before = OnDisk("sync_folder", "/home/chk-1", "before")
+        weather = Kill(before) if publisher == "died" else FailDisk(At(0), "sync_folder", "/home/chk-1")
+        universe = Universe(seed, weather=[weather])
+
+        async def body(world: World) -> None:
+            with pytest.raises(StorageFailed):
+                await FileStore("/home", world.disk).put_if_absent("chk-1/_metadata", b"manifest")
+
+        process = await universe.start("p", body)
+        await process.wait()
+        store = FileStore("/home", universe.world("q").disk)
+        assert await store.get("chk-1/_metadata") == b"manifest"
+        await store.settle("chk-1/_metadata")
+        universe.power_cut()
+        again = FileStore("/home", universe.world("q").disk)
+        assert await again.get("chk-1/_metadata") == b"manifest"
+
+    for seed in SEEDS:
+        run(main, seed, seed=seed)
+
+
 @pytest.mark.parametrize("operation", ["put", "put_if_absent"])
 def test_inv_3_7_a_power_cut_at_any_moment_leaves_an_object_whole_or_absent(operation: str) -> None:
     async def main(seed: int) -> str:
