@@ -195,10 +195,10 @@ class FileStore(ObjectStore):
 
     async def _create(self, folder: str, path: str) -> FileWriter:
         for _ in range(_TRIES):
-            await self._disk.make_folder(folder)
             try:
+                await self._disk.make_folder(folder)
                 return await self._disk.create(path)
-            except ObjectMissing:  # somebody deleted the last object of the folder, and so the folder
+            except ObjectMissing:  # somebody deleted the last object of the folder, and so it or those above it
                 continue
         raise StorageFailed(f"{folder}: it was removed {_TRIES} times while a file was to be written there")
 
