@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 from actorflow.abc.connectors import CommitPermit, Prepared, SinkContext, TransactionalSink, TransactionalWriter
 from actorflow.abc.objects import ObjectStore
 from actorflow.abc.world import World
+from actorflow.connectors.pending_file import Rest
 from actorflow.errors import StorageFailed
 from actorflow.model.codec import Codec
 
@@ -73,7 +74,7 @@ class _LedgerWriter(TransactionalWriter[Any]):
         size = -(-len(rows) // PAGES)
         starts = range(0, len(rows), size)
         pages = {f"{stem}-{page}": rows[start : start + size] for page, start in enumerate(starts)}
-        return Prepared(list(pages), self._stage(pages))
+        return Prepared(list(pages), Rest(lambda: self._stage(pages)))
 
     async def _stage(self, pages: dict[str, list[Any]]) -> None:
         for name, rows in pages.items():

@@ -23,6 +23,7 @@ from actorflow.errors import (
     ActorflowError,
     CorruptObject,
     Fenced,
+    IncompatibleState,
     JobFailed,
     ObjectMissing,
     RestoreFailed,
@@ -61,7 +62,6 @@ MISTAKES = (
     "AssertionError",
     "AttributeError",
     "CorruptObject",
-    "IncompatibleState",
     "IndexError",
     "InvalidConfig",
     "InvalidJob",
@@ -142,6 +142,9 @@ class _Lives:
         self._left: list[Process] = []
         self._handle: JobHandle | None = None
         self._wrong = ""
+        self._ran: dict[int, int] = {}
+        self._refused: dict[int, None] = {}
+        self._instead: int | None = None
         self._state: dict[tuple[str, str, bytes], bytes] = {}
         self._universe.subscribe(self._moments.read)
         self._universe.subscribe(self._keep_final_state)
@@ -168,10 +171,12 @@ class _Lives:
 
     async def _live(self) -> bool:
         """Let the process live once; return whether the job has finished."""
-        process = await self._universe.start(
-            PROCESS, _life, self._subject, self._drawn.knobs.settings(self._moments.life), self._show
-        )
+        knobs = self._drawn.knobs
+        parallelism = self._instead if self._instead is not None else knobs.parallelism_of(self._moments.life)
+        process = await self._universe.start(PROCESS, _life, self._subject, knobs.settings(parallelism), self._show)
         await self._watch(process)
+        if self._is_refused(process, parallelism):
+            return False
         if process.replaced.is_set() and process.is_alive:
             self._left.append(process)
             return False
@@ -179,6 +184,22 @@ class _Lives:
             self._kills_due = 2
             self._universe.expect(self._drawn.second)
         return self._judge(process)
+
+    def _is_refused(self, process: Process, parallelism: int) -> bool:
+        """Whether the checkpoint can't be restored at another parallelism; then it is tried with earlier ones.
+
+        Some jobs have operators that must not be rescaled when only some of their subtasks had finished.
+        """
+        if process.outcome is None or not isinstance(process.outcome.error, IncompatibleState):
+            self._ran[parallelism] = self._moments.life
+            self._instead, self._refused = None, {}
+            return False
+        self._refused[parallelism] = None
+        tries = [earlier for earlier in self._ran if earlier not in self._refused]
+        if not tries:
+            raise SeedFailed(f"no parallelism fits: {process.outcome.error}")
+        self._instead = max(tries, key=self._ran.__getitem__)
+        return True
 
     def _show(self, handle: JobHandle) -> None:
         self._handle = handle

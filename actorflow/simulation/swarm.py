@@ -78,10 +78,14 @@ class Knobs:
     retained: int
     storage: str
 
-    def settings(self, life: int = 0) -> Settings:
+    def parallelism_of(self, life: int) -> int:
+        """With how many subtasks a life is started."""
+        return self.parallelism[min(life, len(self.parallelism) - 1)]
+
+    def settings(self, parallelism: int) -> Settings:
         """What an ``Environment`` takes."""
         return Settings(
-            parallelism=self.parallelism[min(life, len(self.parallelism) - 1)],
+            parallelism=parallelism,
             restart=ExponentialDelay(first=timedelta(milliseconds=50), at_most=timedelta(seconds=1)),
             stop_within=timedelta(seconds=60),
             checkpoints=Checkpoints(
