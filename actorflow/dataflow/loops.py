@@ -274,7 +274,7 @@ def opens_count(seat: Seat) -> Opened:
         return outputs
 
     def count_deferred(
-        deferred: DeferredKeys, records: Iterator[Any], values: list[Any], each: Each | None
+        deferred: DeferredKeys, records: Iterator[Any], _values: list[Any], _each: Each | None
     ) -> list[Any] | None:
         plain, kind, key_of = table.plain, deferred.kind, deferred.function
         if plain is None or kind is None:

@@ -94,7 +94,7 @@ class Ownership:
         rewind: bool,
         check_fit: Callable[[Manifest, bool], object],
     ) -> None:
-        """``check_fit(manifest, allow_unclaimed)`` raises ``IncompatibleState`` when a snapshot does not fit the job."""
+        """``check_fit(manifest, allow_unclaimed)`` raises ``IncompatibleState`` when a snapshot doesn't fit the job."""
         checkpoints = settings.checkpoints
         self._check_fit = check_fit
         self._by_path: tuple[SnapshotReader, Manifest] | None = None

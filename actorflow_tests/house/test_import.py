@@ -25,8 +25,8 @@ print(json.dumps({"took_ms": took_ms, "modules": sorted(sys.modules)}))
 def fresh_import() -> tuple[float, set[str]]:
     """Import the package in a new process; return the milliseconds and the modules that were loaded.
 
-    It is the processor's time that counts: importing does nothing but compute, so on a quiet machine the clock on the wall
-    says the same, and on a busy one it says how busy that is.
+    It is the processor's time that counts: importing does nothing but compute, so on a quiet machine the clock on the
+    wall says the same, and on a busy one it says how busy that is.
     """
     ran = subprocess.run(
         [sys.executable, "-c", PROGRAM], cwd=REPOSITORY, capture_output=True, text=True, timeout=60, check=True

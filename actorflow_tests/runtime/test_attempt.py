@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import Any
 
 import pytest
@@ -239,7 +240,7 @@ def test_an_inbox_that_is_stopped_gives_out_everything_also_over_a_failure() -> 
                 inbox.send_nowait(number)
             with pytest.raises(af.CheckpointAborted):
                 await handle.stop()
-            while handle.status.status is not af.JobStatus.RUNNING:
+            while str(handle.status.status) != "running":
                 await asyncio.sleep(0.001)
             await handle.stop()
         assert handle.status.status is af.JobStatus.STOPPED
@@ -254,8 +255,8 @@ def test_dying_at_any_entry_of_the_journal_is_survived() -> None:
     """One kill at each entry that the life of a small job makes, one after the other."""
 
     def job(sink: Any) -> af.Job:
-        made = count_job(generator.generate(lambda index: f"w{index % 3}", records=24, per_second=400, splits=2), sink)
-        return made
+        source = generator.generate(lambda index: f"w{index % 3}", records=24, per_second=400, splits=2)
+        return count_job(source, sink)
 
     async def calm(universe: Universe) -> int:
         async with environment(universe.world("p"), every_ms=15, parallelism=2).run(job(memory.collect())) as handle:
@@ -284,4 +285,4 @@ def test_dying_at_any_entry_of_the_journal_is_survived() -> None:
         assert sorted(sink.rows) == running_counts(f"w{index % 3}" for index in range(24))
 
     for number in range(1, entries_of_a_life, 2):
-        play(lambda universe, number=number: story(universe, number), seed=number)
+        play(partial(story, number=number), seed=number)

@@ -1,10 +1,11 @@
-"""One attempt's checkpoints, from the request to the commit: how they complete, fail, are counted, and are cleaned up."""
+"""One attempt's checkpoints, from the request to the commit: how they complete, fail, count, and are cleaned up."""
 
 from __future__ import annotations
 
 import asyncio
 import re
 from datetime import timedelta
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -74,7 +75,7 @@ def test_periodic_checkpoints_keep_their_rate_and_ids_grow_by_one() -> None:
         async with environment(universe.world("p"), every_ms=100).run(endless(memory.collect())):
             await asyncio.sleep(1.05)
         triggered = times(universe, journal.CheckpointTriggered, kind="periodic")
-        assert {later - one for one, later in zip(triggered, triggered[1:], strict=False)} == {100}
+        assert {later - one for one, later in pairwise(triggered)} == {100}
         assert len(triggered) >= 9
         assert completed(universe) == list(range(1, len(completed(universe)) + 1))
 
@@ -189,7 +190,10 @@ def test_inv_3_8_one_more_failure_in_a_row_than_is_tolerated_restarts_the_job_an
         assert handle.status.restarts == 1
         [restarting] = times(universe, journal.JobRestarting)
         failures = [entry.checkpoint for entry in entries(universe, journal.CheckpointAborted)]
-        assert [one for one in failures if one < 30] == [*range(3, 3 + tolerated), *range(4 + tolerated, 4 + 2 * tolerated)]
+        assert [one for one in failures if one < 30] == [
+            *range(3, 3 + tolerated),
+            *range(4 + tolerated, 4 + 2 * tolerated),
+        ]
         assert all(at <= restarting for at in times(universe, journal.CheckpointAborted, checkpoint=30 + tolerated))
         assert sorted(sink.rows) == running_counts(map(word, range(700)))
 

@@ -251,10 +251,13 @@ def test_a_sink_folder_that_cannot_be_written_is_refused_before_any_record(where
         else:
             universe.expect(FailDisk(At(0), "*", "/out*", count=1_000))
             await asyncio.sleep(0)
+
+        def look(number: int) -> int:
+            seen.append(number)
+            return number
+
         job = af.Job("job")
-        job.read(generator.numbers(10), name="read").map(lambda number: seen.append(number) or number).write(
-            files.write("/out/in"), name="write"
-        )
+        job.read(generator.numbers(10), name="read").map(look).write(files.write("/out/in"), name="write")
         with pytest.raises(af.ActorflowError, match=words) as caught:
             async with environment(universe.world("p"), restart=again()).run(job):
                 raise AssertionError("it must not run")

@@ -88,7 +88,9 @@ def test_what_fails_before_the_block_is_raised_on_entering_as_it_is(on_failure: 
         entered = environment(universe.world("p")).run(endless(Refuses([])), on_failure=on_failure)
         with pytest.raises(af.OperatorFailed) as caught:
             await entered.__aenter__()
-        assert "operator 'write', subtask 0: its sink could not be opened: PermissionError: not here" in str(caught.value)
+        assert "operator 'write', subtask 0: its sink could not be opened: PermissionError: not here" in str(
+            caught.value
+        )
         assert isinstance(caught.value.__cause__, PermissionError)
 
     play(story)

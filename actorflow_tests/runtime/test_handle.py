@@ -7,7 +7,9 @@ from typing import Any
 from actorflow.protocol.lifecycle import JobStatus
 from actorflow.runtime.handle import CheckpointInfo, Status, not_running
 
-LAST = CheckpointInfo(checkpoint_id=7, kind="periodic", bytes=10, duration_ms=5, completed_at_ms=100, path="/home/chk-7")
+LAST = CheckpointInfo(
+    checkpoint_id=7, kind="periodic", bytes=10, duration_ms=5, completed_at_ms=100, path="/home/chk-7"
+)
 
 
 def status(**fields: Any) -> Status:

@@ -108,7 +108,7 @@ def test_whoever_stops_reading_in_the_middle_gives_its_turn_back() -> None:
     async def story() -> None:
         clock = WorkClock()
         duty = Duty(clock)
-        slices = duty.slices(clock.steps(100, 900))
+        slices: Any = duty.slices(clock.steps(100, 900))
         async for _ in slices:
             break
         await slices.aclose()

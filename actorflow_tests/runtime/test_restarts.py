@@ -30,7 +30,11 @@ def outcome(settings: Settings, *at_ms: int) -> list[Any]:
         ),
         (
             af.ExponentialDelay(
-                first=timedelta(milliseconds=100), at_most=timedelta(milliseconds=250), multiplier=2.0, jitter=0.0, attempts=3
+                first=timedelta(milliseconds=100),
+                at_most=timedelta(milliseconds=250),
+                multiplier=2.0,
+                jitter=0.0,
+                attempts=3,
             ),
             [0, 1_000, 2_000, 3_000],
             [100, 200, 250, GiveUp],

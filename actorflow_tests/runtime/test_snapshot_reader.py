@@ -18,7 +18,6 @@ from actorflow_tests.runtime.support import play
 HOME = Home("job")
 
 
-
 @pytest.mark.parametrize(
     ("damage", "words"),
     [
@@ -47,7 +46,9 @@ def test_pieces_are_read_one_after_the_other_and_only_the_part_that_is_meant() -
         data = bytes(3 << 20)
         await store.put("job/chk-7/x", b"before" + data + b"after")
         reader = SnapshotReader(store, HOME, 7, universe.world("reader"))
-        pieces = [piece async for piece in reader.pieces(ObjectHandle(Scope.PRIVATE, "x", 6, len(data), zlib.crc32(data)))]
+        pieces = [
+            piece async for piece in reader.pieces(ObjectHandle(Scope.PRIVATE, "x", 6, len(data), zlib.crc32(data)))
+        ]
         assert [len(piece) for piece in pieces] == [1 << 20] * 3
         assert b"".join(pieces) == data
         inline = InlineHandle(b"abc")
@@ -60,7 +61,7 @@ def test_pieces_are_read_one_after_the_other_and_only_the_part_that_is_meant() -
 @pytest.mark.parametrize("path", ["/", "", "/nowhere", "/nowhere/chk-1", "/nowhere/chk-1/_metadata", "chk-1"])
 def test_a_path_that_leads_to_no_snapshot_is_refused(path: str) -> None:
     async def story(universe: Universe) -> None:
-        with pytest.raises(RestoreFailed, match="no snapshot|not the path"):
+        with pytest.raises(RestoreFailed, match=r"no snapshot|not the path"):
             await SnapshotReader.open(path, universe.world("p"))
 
     play(story)

@@ -29,7 +29,9 @@ HOME = Home("job")
 ELEMENTS = [[f"split{index}", index, index % 2 == 0] for index in range(100)]
 
 
-def instant(codec: Codec, keys: int, *, lists: Any = None, rested: Callable[[], Awaitable[None]] | None = None) -> Instant:
+def instant(
+    codec: Codec, keys: int, *, lists: Any = None, rested: Callable[[], Awaitable[None]] | None = None
+) -> Instant:
     backend = MemoryBackend(codec)
     table = backend.table("count", "state", "value")
     for index in range(keys):
@@ -161,9 +163,9 @@ def test_a_value_that_is_changed_after_the_barrier_does_not_show_in_the_snapshot
 
         def job() -> af.Job:
             made = af.Job("grows")
-            made.read(generator.numbers(400, per_second=1_000), name="read").key_by(lambda number: f"k{number % 4}").process(
-                Grows, name="grows"
-            ).write(sink, name="write")
+            made.read(generator.numbers(400, per_second=1_000), name="read").key_by(
+                lambda number: f"k{number % 4}"
+            ).process(Grows, name="grows").write(sink, name="write")
             return made
 
         for life in range(4):

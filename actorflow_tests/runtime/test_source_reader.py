@@ -78,9 +78,7 @@ def test_positions_are_those_of_chunks_that_were_taken_and_done_splits_are_not_r
     async def story(universe: Universe) -> None:
         source, sink = Splits(4, records=40), memory.collect()
         for parallelism in (2, 3):
-            process = await start(
-                universe, copying(source, sink), environment(every_ms=15, parallelism=parallelism)
-            )
+            process = await start(universe, copying(source, sink), environment(every_ms=15, parallelism=parallelism))
             await asyncio.sleep(0.04)
             process.kill()
             await process.wait()
@@ -160,7 +158,8 @@ def test_r015_a_position_that_is_out_of_reach_fails_at_once_with_both_positions(
         async def log(context: SourceContext[int]) -> AsyncIterator[Chunk[int]]:
             at = context.resume_at or 0
             if at < oldest[0]:
-                raise af.RestoreFailed(f"operator {context.operator!r}: position {at} is gone, the oldest is {oldest[0]}")
+                why = f"position {at} is gone, the oldest is {oldest[0]}"
+                raise af.RestoreFailed(f"operator {context.operator!r}: {why}")
             while at < 50 or oldest[0]:
                 await context.world.clock.sleep(1)
                 at += 1
@@ -267,7 +266,7 @@ def test_a_source_that_can_not_be_looked_at_is_refused_at_the_start_and_named() 
             raise PermissionError("not for you")
 
     async def story(universe: Universe) -> None:
-        with pytest.raises(af.OperatorFailed, match="operator 'read'.*finding its splits raised PermissionError"):
+        with pytest.raises(af.OperatorFailed, match=r"operator 'read'.*finding its splits raised PermissionError"):
             async with environment(universe.world("p"), restart=again()).run(copying(Hidden(1), memory.collect())):
                 raise AssertionError("it must not run")
 
