@@ -79,20 +79,20 @@ async def write_behind(
     stream = writer.stream()
     first: list[bytes] = []
     size = 0
+    whole: bytes | None = None
     async for piece in stream:
         first.append(piece)
         size += len(piece)
-        if size > inline_below:
+        if size > max(inline_below, PIECE_BYTES):
             break
+    else:
+        # All of it fits into one piece, so the state was let go before the first byte is uploaded.
+        whole = b"".join(first)
     objects: tuple[str, ...] = ()
     if size > inline_below:
         object_name = home.private(checkpoint_id, name)
-
-        await store.put(object_name, _large_pieces(first, stream))
+        await store.put(object_name, _large_pieces(first, stream) if whole is None else whole)
         objects = (object_name,)
-        whole = b""
-    else:
-        whole = b"".join(first)
     parts: dict[str, tuple[list[Handle], list[ListHandle]]] = {}
     for section in writer.sections:
         if not section.length and section.state is None:
@@ -101,6 +101,7 @@ async def write_behind(
         if objects:
             handle = ObjectHandle(Scope.PRIVATE, name, section.offset, section.length, section.crc32)
         else:
+            assert whole is not None
             handle = InlineHandle(whole[section.offset : section.offset + section.length])
         keyed, lists = parts.setdefault(section.operator, ([], []))
         if section.state is None:
@@ -170,6 +171,8 @@ class _Sections:
             async for block in self._duty.slices(self._instant.keyed.blocks(operator), self._meter):
                 if block:
                     yield self._note(section, block)
+        # While a snapshot lives, state is read and written the careful way: it ends with the encoding, not the upload.
+        self._instant.keyed.release()
 
     def _note(self, section: _Section, data: bytes) -> bytes:
         section.length += len(data)

@@ -127,6 +127,10 @@ def test_an_upload_that_is_cancelled_leaves_no_object() -> None:
     class Slow(MemoryStore):
         async def put(self, name: str, body: Any) -> int:
             async def slowly() -> Any:
+                if isinstance(body, bytes):  # what is small comes whole
+                    await asyncio.sleep(1)
+                    yield body
+                    return
                 async for piece in body:
                     await asyncio.sleep(1)
                     yield piece
