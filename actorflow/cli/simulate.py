@@ -12,7 +12,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import redirect_stdout
-from typing import Any
+from typing import Any, TextIO
 
 from actorflow.cli.exits import Exit, UsageMistake
 from actorflow.cli.targets import build_job
@@ -38,12 +38,13 @@ def simulate_target(
     part: str = "",
 ) -> int:
     """Run one seed and print its journal, or many and print what they came to."""
+    out = sys.stdout
     with redirect_stdout(sys.stderr):  # whatever the job prints
         subject = Subject(lambda: build_job(target, arguments))  # what can't be simulated is told once, not per seed
         if part:
-            return _part(subject, seeds, part)
+            return _part(subject, seeds, part, out)
         if seed is not None:
-            told = _one(subject, seed, as_json=as_json)
+            told = _one(subject, seed, None if as_json else out)
         else:
             told = _many(subject, target, arguments, seeds, _processes(jobs, seeds))
         report = Report()
@@ -68,14 +69,15 @@ def simulate_target(
 # ── one seed ─────────────────────────────────────────────────────────────────────────────────
 
 
-def _one(subject: Subject, seed: int, *, as_json: bool) -> Iterator[dict[str, Any]]:
+def _one(subject: Subject, seed: int, out: TextIO | None) -> Iterator[dict[str, Any]]:
     print(f"seed {seed} drew {draw(seed, subject.shape)}", file=sys.stderr)
-    if not as_json:
+    if out is not None:
         try:
-            for line in storm_run(subject, seed).lines:
-                print(_text(line), file=sys.__stdout__)
-        except SeedFailed:
-            pass  # it is told below
+            lines: Sequence[Line] = storm_run(subject, seed).lines
+        except SeedFailed as failure:  # what it is is told below
+            lines = failure.lines
+        for line in lines:
+            print(_text(line), file=out)
     yield _told(subject, seed)
 
 
@@ -136,11 +138,11 @@ def _many(
             child.communicate()
 
 
-def _part(subject: Subject, seeds: int, part: str) -> int:
+def _part(subject: Subject, seeds: int, part: str, out: TextIO) -> int:
     """Run every so-manieth seed, for the process that counts them."""
     number, _, processes = part.partition("/")
     for seed in range(int(number), seeds + 1, int(processes)):
-        print(json.dumps(_told(subject, seed)), file=sys.__stdout__, flush=True)
+        print(json.dumps(_told(subject, seed)), file=out, flush=True)
     return Exit.DONE
 
 

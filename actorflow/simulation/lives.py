@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import anyio
@@ -44,7 +44,7 @@ from actorflow.simulation.swarm import PROCESS, Draw
 from actorflow.simulation.weather import At, Kill
 from actorflow.simulation.world import Ending, Universe
 
-__all__ = ("Run", "SeedFailed", "run_lives")
+__all__ = ("Lives", "Run", "SeedFailed")
 
 MOST_LIVES = 12
 """After so many lives the weather lifts."""
@@ -52,7 +52,7 @@ MOST_LIVES = 12
 STORM_MS = 120_000
 """After so long the weather lifts."""
 
-CALM_WITHIN_MS = 120_000
+CALM_WITHIN_MS = 60_000
 """Within this the job must finish once the weather has lifted."""
 
 RESTARTS_AFTER_MS = 200
@@ -82,7 +82,11 @@ MISTAKES = (
 
 
 class SeedFailed(AssertionError):
-    """Raised when a seed's storm does not equal the calm; the message says in what, and how to see it again."""
+    """Raised when a seed's storm does not equal the calm; the message says in what, ``lines`` are its journal."""
+
+    def __init__(self, message: str, lines: Sequence[journal.Line] = ()) -> None:
+        super().__init__(message)
+        self.lines = lines
 
 
 @dataclass(slots=True)
@@ -99,11 +103,6 @@ class Run:
     """Whether a kill struck in the life that followed a killed one."""
     lines: list[journal.Line] = field(repr=False)
     steps: int = 0
-
-
-async def run_lives(subject: Subject, seed: int, drawn: Draw, *, storm: bool) -> Run:
-    """Run a job with the knobs of a seed, in its weather or in none."""
-    return await _Lives(subject, seed, drawn, storm=storm).run()
 
 
 async def _life(world: World, subject: Subject, settings: Settings, show: Callable[[JobHandle], None]) -> JobStatus:
@@ -132,7 +131,9 @@ async def _stop_when_asked(process: Process, handle: JobHandle) -> None:
     await handle.leave()
 
 
-class _Lives:
+class Lives:
+    """The lives of one run, with the knobs of a seed, in its weather or in none; made on a simulated loop."""
+
     def __init__(self, subject: Subject, seed: int, drawn: Draw, *, storm: bool) -> None:
         self._subject, self._drawn, self._storm = subject, drawn, storm
         self._universe = Universe(seed, weather=drawn.weather if storm else (), batch_us=drawn.batch_us)
@@ -152,7 +153,13 @@ class _Lives:
         if storm:
             self._universe.subscribe(self._kill_at_the_last_moment)
 
+    @property
+    def told(self) -> list[journal.Line]:
+        """What has been told so far."""
+        return list(self._universe.journal)
+
     async def run(self) -> Run:
+        """Live until the job has finished; raise ``SeedFailed`` for whatever is wrong."""
         while not await self._live():
             self._moments.life += 1
             await asyncio.sleep(RESTARTS_AFTER_MS / 1_000)
@@ -304,7 +311,7 @@ class _Lives:
             b"%s.%s %s = %s" % (operator.encode(), name.encode(), key, value)
             for (operator, name, key), value in sorted(self._state.items())
         ]
-        lines = list(self._universe.journal)
+        lines = self.told
         struck = self._moments.lives_struck
         return Run(
             output=output,

@@ -10,6 +10,7 @@ wrong.  Such a job names an ``invariant`` of its own, which is asked about the o
 
 from __future__ import annotations
 
+import gc
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -17,7 +18,7 @@ from dataclasses import dataclass, field
 from actorflow.dataflow.job import Job
 from actorflow.model import journal
 from actorflow.simulation.digest import digest_of_digests
-from actorflow.simulation.lives import Run, SeedFailed, run_lives
+from actorflow.simulation.lives import Lives, Run, SeedFailed
 from actorflow.simulation.loop import run as run_simulated
 from actorflow.simulation.subject import Subject
 from actorflow.simulation.swarm import draw
@@ -57,15 +58,20 @@ def calm_run(subject: Subject, seed: int) -> Run:
 
 def _run(subject: Subject, seed: int, *, storm: bool) -> Run:
     drawn = draw(seed, subject.shape)
+    begun: list[Lives] = []
 
     async def run() -> Run:
-        return await run_lives(subject, seed, drawn, storm=storm)
+        begun.append(Lives(subject, seed, drawn, storm=storm))
+        return await begun[0].run()
 
     try:
         return run_simulated(run, seed=seed)
     except Exception as error:
         weather = "its storm" if storm else "calm weather"
-        raise SeedFailed(f"seed {seed}, in {weather}: {_told(error)}") from error
+        lines = begun[0].told if begun else ()
+        raise SeedFailed(f"seed {seed}, in {weather}: {_told(error)}", lines) from error
+    finally:
+        gc.collect()  # nothing was collected meanwhile, and the next run would take what is left for its surroundings
 
 
 def _told(error: Exception) -> str:

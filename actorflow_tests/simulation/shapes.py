@@ -1,4 +1,4 @@
-"""Jobs of many shapes for the storms; each is also a target: ``actorflow simulate actorflow_tests/simulation/shapes.py:NAME``.
+"""Jobs of many shapes for the storms; each is a target, too: ``actorflow simulate …/shapes.py:NAME``.
 
 Where the order of records matters, a key's records come from one split, so that there is one right order and the output
 says where it was broken.
@@ -57,6 +57,16 @@ def first(pair: Pair) -> int:
     return pair[0]
 
 
+def parity(value: int) -> int:
+    return value % 2
+
+
+def place(state: int | None, value: int) -> tuple[int, Pair]:
+    """First come, first served."""
+    taken = (state or 0) + 1
+    return taken, (value, taken)
+
+
 # ── state ────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -74,6 +84,18 @@ def mutable_lists() -> af.Job:
     return job
 
 
+def nothing() -> list[int]:
+    return [0, 0]
+
+
+def more(sums: list[int], value: int) -> list[int]:
+    return [sums[0] + value, sums[1] + 1]
+
+
+def mean_of(sums: list[int]) -> int:
+    return sums[0] // sums[1]
+
+
 class Everything(af.KeyedOperator[int, int, tuple[int, str]]):
     """All kinds of keyed state, and an output that shows all of it."""
 
@@ -81,7 +103,7 @@ class Everything(af.KeyedOperator[int, int, tuple[int, str]]):
     total = af.ReducingState(operator.add)
     recent = af.ListState(int)
     parities = af.MapState(int, int)
-    mean = af.AggregatingState(lambda: [0, 0], lambda a, v: [a[0] + v, a[1] + 1], lambda a: a[0] // a[1])
+    mean = af.AggregatingState(nothing, more, mean_of)
 
     def on_record(self, value: int, context: af.Context[int]) -> Iterator[tuple[int, str]]:
         before, self.last.value = self.last.value, value
@@ -97,7 +119,8 @@ class Everything(af.KeyedOperator[int, int, tuple[int, str]]):
 
 def every_state() -> af.Job:
     job = af.Job("every-state")
-    job.read(numbers(), name="numbers").key_by(six).process(Everything, name="state").write(console.lines(), name="rows")
+    stream = job.read(numbers(), name="numbers").key_by(six).process(Everything, name="state")
+    stream.write(console.lines(), name="rows")
     return job
 
 
@@ -151,6 +174,11 @@ async def flakily(value: int) -> int:
     if int(asyncio.get_running_loop().time() * 1e6) % 3 == 0:
         raise ConnectionError("try again")
     return value * 10
+
+
+async def forever(value: int) -> int:
+    await asyncio.Event().wait()
+    return value
 
 
 def async_ordered() -> af.Job:
@@ -362,7 +390,7 @@ class Gather(af.Operator[int, tuple[str, int]]):
     """Holds all of its records until the end; a list of each kind."""
 
     held = af.SplitList(int)
-    counts = af.UnionList(Pair)
+    counts: af.UnionList[Pair] = af.UnionList(tuple)
 
     def on_open(self, context: af.HookContext) -> None:
         self.mine = sum(count for subtask, count in self.counts if subtask == context.subtask)
