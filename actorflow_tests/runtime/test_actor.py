@@ -25,6 +25,7 @@ from actorflow_tests.runtime.support import (
     environment,
     play,
     running_counts,
+    seeds,
 )
 
 WORDS = [f"w{index * index % 37}" for index in range(900)]
@@ -97,7 +98,7 @@ def test_fan_out_union_branch_and_side_outputs_lose_and_double_nothing(paralleli
         assert sorted(fives.rows) == list(range(0, 200, 5))
         assert sorted(odd.rows) == list(range(1, 200, 2))
 
-    for seed in range(3):
+    for seed in seeds(3):
         play(story, seed, batch_us=500)
 
 
@@ -236,7 +237,7 @@ def test_r022_a_record_that_is_refused_only_at_the_flush_fails_the_checkpoint_an
         assert (failed.operator, failed.subtask, failed.cause) == ("write", 0, "OSError")
         assert "flushing raised OSError: record 3 was not confirmed" in failed.detail
 
-    for seed in range(4):
+    for seed in seeds(4):
         play(story, seed)
 
 
@@ -271,7 +272,7 @@ def test_a_sink_that_hangs_in_a_write_lets_barriers_wait_but_never_loses_one() -
         assert sorted(sink.rows) == running_counts(f"w{index % 7}" for index in range(200))
         assert len(completed(universe)) >= 3
 
-    for seed in range(3):
+    for seed in seeds(3):
         play(story, seed)
 
 
@@ -360,7 +361,7 @@ def test_a_hook_that_raises_once_fails_the_attempt_by_name_and_the_output_is_rig
         told += [entry.why for entry in entries(universe, journal.FellBack)]
         assert any("'hooked'" in words and f"raised in {hook}" in words for words in told), told
 
-    for seed in range(2):
+    for seed in seeds(2):
         play(story, seed)
 
 

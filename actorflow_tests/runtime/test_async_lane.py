@@ -15,7 +15,7 @@ import actorflow as af
 from actorflow.connectors import generator, memory
 from actorflow.model import journal
 from actorflow.simulation.world import Universe
-from actorflow_tests.runtime.support import again, completed, entries, environment, play, running_counts, start
+from actorflow_tests.runtime.support import again, completed, entries, environment, play, running_counts, seeds, start
 
 MS = timedelta(milliseconds=1)
 
@@ -128,7 +128,7 @@ def test_inv_15_3_async_handlers_give_what_plain_ones_give(ordered: bool, parall
             counts = [count for key, count in sink.rows if key == word]
             assert counts == sorted(counts), "INV-15.1: of one key, results leave in order of arrival"
 
-    for seed in range(3):
+    for seed in seeds(3):
         play(story, seed)
 
 
@@ -181,7 +181,7 @@ def test_inputs_in_the_air_survive_kills_and_rescaling_and_no_half_of_a_handler_
         assert (await process.wait()).result() is af.JobStatus.FINISHED
         assert sorted(sink.rows) == running_counts(map(words, range(300)))
 
-    for seed in range(3):
+    for seed in seeds(3):
         play(story, seed)
 
 
@@ -294,7 +294,7 @@ def test_r146_two_chained_async_steps_of_one_end_in_every_way(ending: str) -> No
         else:
             assert sink.rows == list(range(len(sink.rows)))
 
-    for seed in range(5):
+    for seed in seeds(5):
         play(story, seed)
 
 
@@ -319,7 +319,7 @@ def test_r144_a_result_and_a_timeout_in_one_tick_give_the_result_one_hundred_tim
         for low, high in ((0, 50), (50, 100)):
             assert [row for row in sink.rows if low <= row < high] == list(range(low, high))
 
-    for seed in range(3):
+    for seed in seeds(3):
         play(story, seed)
 
 
@@ -452,7 +452,7 @@ def test_r140_no_call_sees_what_another_one_set_and_all_see_what_the_program_set
         assert {*sink.rows} == {("the program's", "the program's")}
         assert len(sink.rows) == 100
 
-    for seed in range(3):
+    for seed in seeds(3):
         play(story, seed)
 
 
@@ -528,7 +528,7 @@ def test_filters_and_flat_maps_may_await_too_and_broadcast_sides_reach_async_han
         assert {rule for _, rule in sink.rows} <= {0, 1}
         assert completed(universe)
 
-    for seed in range(3):
+    for seed in seeds(3):
         play(story, seed)
 
 

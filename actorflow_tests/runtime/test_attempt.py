@@ -240,7 +240,7 @@ def test_an_inbox_that_is_stopped_gives_out_everything_also_over_a_failure() -> 
                 inbox.send_nowait(number)
             with pytest.raises(af.CheckpointAborted):
                 await handle.stop()
-            while str(handle.status.status) != "running":
+            while handle.status.status != "running":
                 await asyncio.sleep(0.001)
             await handle.stop()
         assert handle.status.status is af.JobStatus.STOPPED
@@ -251,12 +251,12 @@ def test_an_inbox_that_is_stopped_gives_out_everything_also_over_a_failure() -> 
     play(story, batch_us=500)
 
 
-def test_dying_at_any_entry_of_the_journal_is_survived() -> None:
+@pytest.mark.parametrize("every", [11, pytest.param(1, marks=pytest.mark.slow)])
+def test_dying_at_any_entry_of_the_journal_is_survived(every: int) -> None:
     """One kill at each entry that the life of a small job makes, one after the other."""
 
     def job(sink: Any) -> af.Job:
-        source = generator.generate(lambda index: f"w{index % 3}", records=24, per_second=400, splits=2)
-        return count_job(source, sink)
+        return count_job(generator.generate(lambda index: f"w{index % 3}", records=24, per_second=400, splits=2), sink)
 
     async def calm(universe: Universe) -> int:
         async with environment(universe.world("p"), every_ms=15, parallelism=2).run(job(memory.collect())) as handle:
@@ -284,5 +284,5 @@ def test_dying_at_any_entry_of_the_journal_is_survived() -> None:
             assert (await process.wait()).result() is af.JobStatus.FINISHED
         assert sorted(sink.rows) == running_counts(f"w{index % 3}" for index in range(24))
 
-    for number in range(1, entries_of_a_life, 2):
+    for number in range(1, entries_of_a_life, every):
         play(partial(story, number=number), seed=number)

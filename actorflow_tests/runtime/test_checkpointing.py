@@ -38,6 +38,7 @@ from actorflow_tests.runtime.support import (
     environment,
     play,
     running_counts,
+    seeds,
     start,
 )
 
@@ -157,7 +158,7 @@ def test_inv_3_9_a_checkpoint_expires_at_its_timeout_and_the_next_one_takes_the_
         assert sorted(sink.rows) == running_counts(map(word, range(300)))
         assert handle.status.restarts == 0
 
-    for seed in range(3):
+    for seed in seeds(3):
         play(story, seed)
 
 
@@ -177,25 +178,25 @@ def test_inv_3_8_one_more_failure_in_a_row_than_is_tolerated_restarts_the_job_an
 
         fail(3, tolerated)
         fail(3 + tolerated + 1, tolerated)
-        fail(30, tolerated + 1)
+        fail(20, tolerated + 1)
         settings = af.Environment(
             checkpoints=af.Checkpoints(
-                storage=STORAGE, every=timedelta(milliseconds=50), tolerable_failures=tolerated, inline_below=0
+                storage=STORAGE, every=timedelta(milliseconds=40), tolerable_failures=tolerated, inline_below=0
             ),
             restart=again(),
             world=universe.world("p"),
         )
-        async with settings.run(endless(sink, records=700)) as handle:
+        async with settings.run(endless(sink, records=400)) as handle:
             await handle.wait()
         assert handle.status.restarts == 1
         [restarting] = times(universe, journal.JobRestarting)
         failures = [entry.checkpoint for entry in entries(universe, journal.CheckpointAborted)]
-        assert [one for one in failures if one < 30] == [
+        assert [one for one in failures if one < 20] == [
             *range(3, 3 + tolerated),
             *range(4 + tolerated, 4 + 2 * tolerated),
         ]
-        assert all(at <= restarting for at in times(universe, journal.CheckpointAborted, checkpoint=30 + tolerated))
-        assert sorted(sink.rows) == running_counts(map(word, range(700)))
+        assert all(at <= restarting for at in times(universe, journal.CheckpointAborted, checkpoint=20 + tolerated))
+        assert sorted(sink.rows) == running_counts(map(word, range(400)))
 
     play(story)
 
@@ -227,7 +228,7 @@ def test_a_requested_checkpoint_that_fails_says_why_and_the_job_goes_on_when_tha
 def test_a_store_that_fails_now_and_then_costs_checkpoints_and_never_a_row(fault: Any, operation: str) -> None:
     async def story(universe: Universe) -> None:
         sink = memory.collect()
-        for at in range(20, 1_500, 110):
+        for at in range(20, 900, 110):
             universe.expect(fault(At(at), operation, count=1 + at % 3))
         settings = af.Environment(
             checkpoints=af.Checkpoints(
@@ -241,9 +242,9 @@ def test_a_store_that_fails_now_and_then_costs_checkpoints_and_never_a_row(fault
             parallelism=2,
             world=universe.world("p"),
         )
-        async with settings.run(endless(sink, records=300)) as handle:
+        async with settings.run(endless(sink, records=120)) as handle:
             assert await handle.wait() is af.JobStatus.FINISHED
-        assert sorted(sink.rows) == running_counts(map(word, range(300)))
+        assert sorted(sink.rows) == running_counts(map(word, range(120)))
 
     play(story)
 
@@ -261,7 +262,7 @@ def test_inv_3_6_every_checkpoint_that_started_ends_once_also_when_its_attempt_d
         assert sorted(started) == sorted(ended)
         assert started == sorted(set(started)), "INV-3.3"
 
-    for seed in range(4):
+    for seed in seeds(4):
         play(story, seed)
 
 
@@ -280,7 +281,7 @@ def test_r003_an_input_that_ends_while_its_barrier_is_awaited_holds_up_nothing()
         assert entries(universe, journal.CheckpointAborted) == []
         assert len(completed(universe)) > 20
 
-    for seed in range(4):
+    for seed in seeds(4):
         play(story, seed)
 
 
@@ -310,7 +311,7 @@ def test_r003_a_checkpoint_that_is_cancelled_half_way_ends_once_and_leaves_no_fi
         assert left == []
         assert sorted(sink.rows) == running_counts(map(word, range(200)))
 
-    for seed in range(4):
+    for seed in seeds(4):
         play(story, seed)
 
 
@@ -332,7 +333,7 @@ def test_r001_what_was_written_after_the_barrier_of_a_failed_checkpoint_is_in_th
         assert sorted(sink.rows) == running_counts(map(word, range(100)))
         assert [entry.restored_checkpoint for entry in entries(universe, journal.JobStarted)] == [None, 2]
 
-    for seed in range(4):
+    for seed in seeds(4):
         play(story, seed)
 
 
@@ -348,7 +349,7 @@ def test_r004_a_checkpoint_that_not_everybody_acknowledged_is_not_restored() -> 
         assert sum(counted(sink.rows).values()) == 90
         assert sorted(sink.rows) == running_counts(map(word, range(90)))
 
-    for seed in range(4):
+    for seed in seeds(4):
         play(story, seed)
 
 
@@ -369,7 +370,7 @@ def test_a_kill_at_the_manifest_is_told_by_what_storage_holds(moment: str) -> No
             assert restored in (1, 2)
         assert sorted(sink.rows) == running_counts(map(word, range(150)))
 
-    for seed in range(4):
+    for seed in seeds(4):
         play(story, seed)
 
 
@@ -387,7 +388,7 @@ def test_inv_3_4_the_newest_are_kept_and_the_others_go(retained: int) -> None:
         discarded = [entry.checkpoint for entry in entries(universe, journal.CheckpointDiscarded)]
         assert sorted(discarded) == subsumed, "the end of the job waited for what was being deleted"
 
-    for seed in range(4):
+    for seed in seeds(4):
         play(story, seed)
 
 
@@ -475,7 +476,7 @@ def test_at_least_once_never_blocks_a_channel_and_loses_nothing_over_kills() -> 
         assert all(got[key] >= count for key, count in wanted.items())
         assert {key for key, _ in rows} == {*wanted}
 
-    for seed in range(4):
+    for seed in seeds(4):
         play(story, seed)
 
 

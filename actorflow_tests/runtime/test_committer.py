@@ -13,7 +13,7 @@ from actorflow.connectors import files, generator
 from actorflow.model import journal
 from actorflow.simulation.weather import At, FailDisk, Kill, OnDisk, PowerCut, TearDisk
 from actorflow.simulation.world import Universe
-from actorflow_tests.runtime.support import again, completed, entries, environment, play, start
+from actorflow_tests.runtime.support import again, completed, entries, environment, play, seeds, start
 
 
 class Table(TransactionalSink[Any]):
@@ -111,7 +111,7 @@ def test_rows_show_after_their_checkpoint_and_in_its_order() -> None:
         assert all(steps[:2] == ["prepare", "rest"] for steps in seen.values())
         assert "sweep" in table.log
 
-    for seed in range(3):
+    for seed in seeds(3):
         play(story, seed)
 
 
@@ -159,7 +159,7 @@ def test_what_could_not_be_made_durable_fails_the_attempt_and_is_written_again()
         assert table.rows == list(range(100))
         assert handle.status.restarts == 2
 
-    for seed in range(3):
+    for seed in seeds(3):
         play(story, seed)
 
 
@@ -185,7 +185,7 @@ def test_what_was_prepared_for_a_checkpoint_that_failed_is_committed_with_the_ne
             await handle.cancel()
         assert table.rows == list(range(len(table.rows)))
 
-    for seed in range(3):
+    for seed in seeds(3):
         play(story, seed)
 
 
@@ -206,7 +206,7 @@ def test_cancelling_commits_what_was_permitted_and_discards_what_no_manifest_nam
             await asyncio.sleep(0.2)
         assert table.rows == list(range(len(table.rows)))
 
-    for seed in range(10):
+    for seed in seeds(10):
         play(story, seed)
 
 
@@ -251,13 +251,13 @@ def test_a_sink_folder_that_cannot_be_written_is_refused_before_any_record(where
         else:
             universe.expect(FailDisk(At(0), "*", "/out*", count=1_000))
             await asyncio.sleep(0)
+        job = af.Job("job")
 
-        def look(number: int) -> int:
+        def note(number: int) -> int:
             seen.append(number)
             return number
 
-        job = af.Job("job")
-        job.read(generator.numbers(10), name="read").map(look).write(files.write("/out/in"), name="write")
+        job.read(generator.numbers(10), name="read").map(note).write(files.write("/out/in"), name="write")
         with pytest.raises(af.ActorflowError, match=words) as caught:
             async with environment(universe.world("p"), restart=again()).run(job):
                 raise AssertionError("it must not run")

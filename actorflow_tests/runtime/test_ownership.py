@@ -29,6 +29,7 @@ from actorflow_tests.runtime.support import (
     environment,
     play,
     running_counts,
+    seeds,
     start,
 )
 
@@ -37,17 +38,19 @@ def word(index: int) -> str:
     return f"w{index % 7}"
 
 
+def noted(seen: list[Any], value: str) -> str:
+    seen.append(value)
+    return value
+
+
 def endless(sink: Any, *, name: str = "count", seen: list[Any] | None = None) -> af.Job:
     if seen is None:
         return count_job(generator.generate(word, per_second=200, splits=2), sink, name=name)
-
-    def look(value: str) -> str:
-        seen.append(value)
-        return value
-
     job = af.Job(name)
     source = generator.generate(word, per_second=200, splits=2)
-    job.read(source, name="read").map(look).key_by(str.lower).count(name="count").write(sink, name="write")
+    job.read(source, name="read").map(partial(noted, seen)).key_by(str.lower).count(name="count").write(
+        sink, name="write"
+    )
     return job
 
 
@@ -68,15 +71,15 @@ def platter(universe: Universe) -> Platter:
     return universe.machine().platter
 
 
-def instead(content: bytes, _: bytes) -> bytes:
-    return content
-
-
 def overwrite(universe: Universe, name: str, change: Callable[[bytes], bytes]) -> None:
     inode = platter(universe).find(name)
     content = change(bytes(inode.content))
     inode.content[:] = content
     inode.synced = len(content)
+
+
+def replace_by(universe: Universe, name: str, content: bytes) -> None:
+    overwrite(universe, name, lambda _: content)
 
 
 def gap_free(sink: Any) -> None:
@@ -369,16 +372,12 @@ def test_r021_a_damaged_object_is_named_with_its_operator_and_subtask() -> None:
             await handle.cancel()
         objects = [name for name in platter(universe).files() if name.startswith(info.path) and "count" in name[-12:]]
         [name] = objects
-        for change in (
-            lambda data: data[:-1],
-            lambda data: data[:10] + bytes([data[10] ^ 4]) + data[11:],
-            lambda data: bytes(len(data)),
-        ):
-            whole = bytes(platter(universe).find(name).content)
-            overwrite(universe, name, change)
+        whole = bytes(platter(universe).find(name).content)
+        for damaged in (whole[:-1], whole[:10] + bytes([whole[10] ^ 4]) + whole[11:], bytes(len(whole))):
+            replace_by(universe, name, damaged)
             told = await refused(universe, "operator '(count|write)', subtask 0")
             assert name.rpartition("/")[2] in told
-            overwrite(universe, name, partial(instead, whole))
+            replace_by(universe, name, whole)
         platter(universe).remove(name)
         await refused(universe, name.rpartition("/")[2], af.ActorflowError)
 
@@ -522,7 +521,7 @@ def test_a_lost_answer_to_the_claim_or_the_manifest_is_found_out() -> None:
         assert ids == list(range(1, len(ids) + 1))
         gap_free(sink)
 
-    for seed in range(4):
+    for seed in seeds(4):
         play(story, seed)
 
 

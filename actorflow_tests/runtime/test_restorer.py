@@ -22,10 +22,11 @@ from actorflow_tests.runtime.support import (
     environment,
     play,
     running_counts,
+    seeds,
     start,
 )
 
-RECORDS = 600
+RECORDS = 240
 
 
 def word(index: int) -> str:
@@ -45,7 +46,7 @@ def test_counts_go_on_at_any_parallelism_and_again_after_two_more_rounds(old: in
             async with environment(universe.world(f"p{round_}"), parallelism=parallelism, every_ms=30).run(
                 counting(sink)
             ) as handle:
-                await asyncio.sleep(0.15)
+                await asyncio.sleep(0.05)
                 if round_ < 3:
                     assert handle.status.status is af.JobStatus.RUNNING
                 else:
@@ -55,7 +56,7 @@ def test_counts_go_on_at_any_parallelism_and_again_after_two_more_rounds(old: in
     play(story, seed=old * 4 + new)
 
 
-@pytest.mark.parametrize(("old", "new"), [(3, 2), (2, 3), (4, 1), (1, 4), (2, 2)])
+@pytest.mark.parametrize(("old", "new"), [(3, 2), (2, 3), (1, 4)])
 def test_a_kill_may_fall_into_every_restore_and_the_one_after_it(old: int, new: int) -> None:
     async def story(universe: Universe) -> None:
         sink = memory.collect()
@@ -64,7 +65,7 @@ def test_a_kill_may_fall_into_every_restore_and_the_one_after_it(old: int, new: 
             process = await start(universe, counting(sink), environment(parallelism=parallelism, every_ms=30))
             while process.is_alive and len(entries(universe, journal.JobStarted)) < 1:
                 await asyncio.sleep(0.01)
-            await asyncio.sleep(universe.chance.between("life", 20, 250) / 1_000)
+            await asyncio.sleep(universe.chance.between("life", 20, 90) / 1_000)
             if process.is_alive:
                 process.kill()
             await process.wait()
@@ -259,7 +260,7 @@ def test_inv_4_3_a_source_subtask_that_had_finished_emits_nothing_twice_after_a_
         assert (await process.wait()).result() is af.JobStatus.FINISHED
         assert Counter(sink.rows) == Counter([*range(1, 11), *range(1, 401)])
 
-    for seed in range(4):
+    for seed in seeds(4):
         play(story, seed)
 
 
@@ -275,7 +276,7 @@ def test_inv_4_2_a_subtask_that_had_finished_is_not_finished_again_at_the_same_p
         await process.wait()
         assert Counter(sink.rows) == Counter([*range(1, 11), *range(1, 401), "end of 0", "end of 1"])
 
-    for seed in range(4):
+    for seed in seeds(4):
         play(story, seed)
 
 
@@ -312,7 +313,7 @@ def test_a_finished_subtask_reads_no_file_that_came_later_and_the_others_do() ->
             f"{name} {line}" for name, lines in (("a", 1), ("b", 60), ("c", 5)) for line in range(lines)
         )
 
-    for seed in range(3):
+    for seed in seeds(3):
         play(story, seed)
 
 
@@ -338,7 +339,7 @@ def test_a_kill_after_the_final_checkpoint_of_a_drain_ends_well_at_any_paralleli
         )
         assert len(sink.rows) > 50
 
-    for seed in range(3):
+    for seed in seeds(3):
         play(story, seed)
 
 
@@ -471,5 +472,5 @@ def test_r041_all_subtasks_restore_the_same_version_of_broadcast_state(new: int)
                 versions.setdefault(record, []).append(version)
         assert all(seen == sorted(seen) for seen in versions.values())
 
-    for seed in range(3):
+    for seed in seeds(3):
         play(story, seed)

@@ -23,7 +23,7 @@ from actorflow.simulation.weather import At, FailObjects
 from actorflow.simulation.world import Universe
 from actorflow.state.memory import MemoryBackend
 from actorflow.storage.memory import MemoryStore
-from actorflow_tests.runtime.support import completed, entries, environment, play, running_counts
+from actorflow_tests.runtime.support import completed, entries, environment, play, running_counts, seeds
 
 HOME = Home("job")
 ELEMENTS = [[f"split{index}", index, index % 2 == 0] for index in range(100)]
@@ -178,7 +178,7 @@ def test_a_value_that_is_changed_after_the_barrier_does_not_show_in_the_snapshot
                 await (handle.cancel() if life < 3 else handle.wait())
         assert sorted(sink.rows) == sorted((f"k{key}", count, count) for key in range(4) for count in range(1, 101))
 
-    for seed in range(3):
+    for seed in seeds(3):
         play(story, seed, batch_us=400)
 
 

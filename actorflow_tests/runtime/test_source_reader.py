@@ -15,7 +15,7 @@ from actorflow.abc.connectors import Chunk, Source, SourceContext
 from actorflow.connectors import function, memory
 from actorflow.model import journal
 from actorflow.simulation.world import Universe
-from actorflow_tests.runtime.support import again, completed, entries, environment, play, start
+from actorflow_tests.runtime.support import again, completed, entries, environment, play, seeds, start
 
 
 class Splits(Source[tuple[str, int]]):
@@ -87,7 +87,7 @@ def test_positions_are_those_of_chunks_that_were_taken_and_done_splits_are_not_r
         assert sorted(sink.rows) == sorted((f"s{split:02}", number) for split in range(4) for number in range(40))
         assert any(resumed is not None for _, _, resumed in source.read_by)
 
-    for seed in range(5):
+    for seed in seeds(5):
         play(story, seed)
 
 
@@ -146,7 +146,7 @@ def test_a_source_that_raises_is_named_with_its_split_and_reads_on_from_its_posi
         assert "reading split 's01' raised OSError: unreadable" in failed.detail
         assert sorted(sink.rows) == sorted((f"s{split:02}", number) for split in range(3) for number in range(20))
 
-    for seed in range(3):
+    for seed in seeds(3):
         play(story, seed)
 
 
@@ -158,8 +158,9 @@ def test_r015_a_position_that_is_out_of_reach_fails_at_once_with_both_positions(
         async def log(context: SourceContext[int]) -> AsyncIterator[Chunk[int]]:
             at = context.resume_at or 0
             if at < oldest[0]:
-                why = f"position {at} is gone, the oldest is {oldest[0]}"
-                raise af.RestoreFailed(f"operator {context.operator!r}: {why}")
+                raise af.RestoreFailed(
+                    f"operator {context.operator!r}: position {at} is gone, the oldest is {oldest[0]}"
+                )
             while at < 50 or oldest[0]:
                 await context.world.clock.sleep(1)
                 at += 1
@@ -210,7 +211,7 @@ def test_r006_a_source_of_two_phases_goes_on_in_the_phase_it_was_in(phase: str) 
             [("row", row) for row in range(1, 101)] + [("change", row) for row in range(1, 21)]
         )
 
-    for seed in range(4):
+    for seed in seeds(4):
         play(story, seed)
 
 
@@ -234,7 +235,7 @@ def test_r019_three_thousand_records_and_five_hard_kills_are_three_thousand() ->
         await process.wait()
         assert sink.rows == [("a", count) for count in range(1, 3_001)]
 
-    for seed in range(3):
+    for seed in seeds(3):
         play(story, seed, batch_us=2_000)
 
 
