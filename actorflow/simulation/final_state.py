@@ -16,11 +16,13 @@ __all__ = ("final_state",)
 
 def final_state(
     universe: Universe, storage: str, job: str, checkpoint_id: int, codec: Codec
-) -> dict[tuple[str, str, bytes], bytes]:
-    """Every key of every keyed state: (operator, state, key bytes) → the value, encoded."""
+) -> dict[tuple[str, str, bytes], bytes] | None:
+    """Every key of every keyed state: (operator, state, key bytes) → the value, encoded; ``None`` when it is gone."""
     objects = _objects_at(universe, storage)
     home = Home(job)
     name = home.manifest(checkpoint_id)
+    if name not in objects:
+        return None
     manifest = decode_manifest(objects[name], name)
     state: dict[tuple[str, str, bytes], bytes] = {}
 

@@ -274,9 +274,9 @@ class Lives:
         entry = line.entry
         if isinstance(entry, journal.CheckpointCompleted) and entry.kind == "final":
             storage = self._drawn.knobs.storage
-            self._state = final_state(
-                self._universe, storage, self._subject.name, entry.checkpoint, self._subject.codec
-            )
+            found = final_state(self._universe, storage, self._subject.name, entry.checkpoint, self._subject.codec)
+            # Another owner may have restored and finished it while the one that stalled had its permit in hand.
+            self._state = self._state if found is None else found
 
     def _kill_at_the_last_moment(self, line: journal.Line) -> None:
         """A kill that was drawn for something that never came strikes at the final checkpoint."""
