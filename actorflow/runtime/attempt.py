@@ -189,12 +189,9 @@ class Attempt:
         self._checkpointing.stop(AbortReason.JOB_ENDED if ends_here else AbortReason.JOB_RESTARTED)
         if any(isinstance(leaf, Fenced) for leaf in leaves_of(failure)):
             ends_here = False
-        errors: list[Exception] = []
         async with anyio.create_task_group() as closing:
             for actor in self.actors.values():
-                closing.start_soon(self._close_actor, actor, ends_here, errors, name=f"close {actor.id}")
-        if errors and failure is None:
-            raise errors[0] if len(errors) == 1 else ExceptionGroup("several actors could not be closed", errors)
+                closing.start_soon(self._close_actor, actor, ends_here, name=f"close {actor.id}")
 
     def _with_unheard(self, failure: BaseException | None) -> BaseException | None:
         """What children raised on their way out, on top of what ended the attempt; an end that came before stays."""
@@ -205,7 +202,8 @@ class Attempt:
                 failure = _joined(actor.unheard, failure)
         return failure
 
-    async def _close_actor(self, actor: Actor, ends_here: bool, errors: list[Exception]) -> None:
+    async def _close_actor(self, actor: Actor, ends_here: bool) -> None:
+        """Close one actor.  What can't be closed is told, and changes nothing: all that had to be committed is."""
         try:
             if actor.committer is not None and ends_here:
                 await self._finish_commits(actor, actor.committer)
@@ -213,12 +211,10 @@ class Attempt:
                 actor.committer.abandon()
         except Exception as error:
             self.left_uncommitted = True
-            errors.append(error)
             self._tell_of_closing(actor, "what was permitted is committed by the next start", error)
         try:
             await actor.close()
         except Exception as error:
-            errors.append(error)
             self._tell_of_closing(actor, "left as it is", error)
         if actor.unheard is not None and not self.has_failed:
             self._tell_of_closing(actor, "left as it is", actor.unheard)

@@ -69,6 +69,35 @@ def test_everything_is_closed_though_one_of_the_sinks_can_not_be() -> None:
     play(story)
 
 
+@pytest.mark.parametrize("ending", ["finish", "stop"])
+def test_a_job_that_is_done_is_done_though_its_sink_can_never_be_closed(ending: str) -> None:
+    async def story(universe: Universe) -> None:
+        class Stuck(memory.Collect[Any]):
+            async def open(self, context: SinkContext) -> Any:
+                writer: Any = await super().open(context)
+
+                async def close() -> None:
+                    raise OSError("it is stuck")
+
+                writer.close = close
+                return writer
+
+        sink = Stuck([])
+        job = count_job(generator.generate(lambda index: f"w{index % 5}", records=100, per_second=200), sink)
+        async with environment(universe.world("p"), every_ms=30, restart=again()).run(job) as handle:
+            if ending == "finish":
+                await handle.wait()
+            else:
+                await asyncio.sleep(0.2)
+                await handle.stop()
+        assert handle.status.status == ("finished" if ending == "finish" else "stopped")
+        assert handle.status.restarts == 0
+        assert sorted(sink.rows) == running_counts(f"w{index % 5}" for index in range(len(sink.rows)))
+        assert any("it is stuck" in entry.why for entry in entries(universe, journal.FellBack))
+
+    play(story)
+
+
 def test_several_sinks_that_close_slowly_close_beside_each_other() -> None:
     async def story(universe: Universe) -> None:
         class Slow(memory.Collect[Any]):

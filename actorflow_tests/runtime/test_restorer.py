@@ -57,7 +57,7 @@ def test_counts_go_on_at_any_parallelism_and_again_after_two_more_rounds(old: in
 
 
 @pytest.mark.parametrize(("old", "new"), [(3, 2), (2, 3), (1, 4)])
-def test_a_kill_may_fall_into_every_restore_and_the_one_after_it(old: int, new: int) -> None:
+def test_r016_a_kill_may_fall_into_every_restore_and_another_parallelism_follow(old: int, new: int) -> None:
     async def story(universe: Universe) -> None:
         sink = memory.collect()
         lives = [old, new, new, old, new]
@@ -426,6 +426,26 @@ def test_redistributions_have_the_names_that_manifests_hold() -> None:
     assert [str(one) for one in Redistribution] == ["split", "union", "broadcast", "keyed"]
 
 
+@pytest.mark.parametrize("new", [1, 2, 4])
+def test_r047_a_union_of_which_one_input_is_quiet_restores_at_any_parallelism(new: int) -> None:
+    async def story(universe: Universe) -> None:
+        def job(sink: Any) -> af.Job:
+            made = af.Job("job")
+            busy = made.read(generator.generate(word, records=200, per_second=1_000, splits=2), name="busy")
+            quiet = made.read(generator.generate(word, records=4, per_second=10), name="quiet")
+            busy.union(quiet).key_by(lambda record: record).count(name="count").write(sink, name="write")
+            return made
+
+        sink = memory.collect()
+        async with environment(universe.world("a"), parallelism=3, every_ms=20).run(job(sink)):
+            await asyncio.sleep(0.08)
+        async with environment(universe.world("b"), parallelism=new, every_ms=20).run(job(sink)) as handle:
+            await handle.wait()
+        assert sorted(sink.rows) == running_counts([*map(word, range(200)), *map(word, range(4))])
+
+    play(story)
+
+
 # ── broadcast state ──────────────────────────────────────────────────────────────────────────
 
 
@@ -443,8 +463,8 @@ class Ruled(af.KeyedBroadcastOperator[str, str, Any, Any]):
         return [("rules", dict(self.rules))]
 
 
-@pytest.mark.parametrize("new", [1, 3, 5])
-def test_r041_all_subtasks_restore_the_same_version_of_broadcast_state(new: int) -> None:
+@pytest.mark.parametrize(("old", "new"), [(3, 1), (3, 3), (3, 5), (7, 2)])
+def test_r038_and_r041_all_subtasks_restore_the_same_version_of_broadcast_state(old: int, new: int) -> None:
     def job(sink: Any) -> af.Job:
         made = af.Job("job")
         rules = made.read(generator.generate(lambda index: index + 1, records=5, per_second=20), name="rules")
@@ -458,7 +478,8 @@ def test_r041_all_subtasks_restore_the_same_version_of_broadcast_state(new: int)
 
     async def story(universe: Universe) -> None:
         sink = memory.collect()
-        async with environment(universe.world("a"), parallelism=3, every_ms=40).run(job(sink)):
+        tight = af.Buffers(per_channel=1, floating_per_gate=0, most_per_channel=1, records=4)
+        async with environment(universe.world("a"), parallelism=old, every_ms=40, buffers=tight).run(job(sink)):
             await asyncio.sleep(0.13)
         async with environment(universe.world("b"), parallelism=new, every_ms=40).run(job(sink)) as handle:
             await handle.wait()

@@ -905,6 +905,60 @@ def test_cancel_does_not_wait_for_ever_for_a_commit_that_hangs() -> None:
     play(story)
 
 
+def test_checkpoints_that_the_next_start_needs_are_kept_whatever_the_policy_says() -> None:
+    """What was permitted could not be committed in time, so deleting its checkpoint would lose rows."""
+
+    async def story(universe: Universe) -> None:
+        hangs = [True]
+
+        class Hangs(memory.Collect[Any]):
+            async def open(self, context: SinkContext) -> Any:
+                writer: Any = await super().open(context)
+                commit = writer.commit
+
+                async def hang(committables: list[Any], permit: Any) -> None:
+                    if hangs:
+                        await asyncio.sleep(10**6)
+                    await commit(committables, permit)
+
+                writer.commit = hang
+                return writer
+
+        sink = Hangs([])
+        settings = {"every_ms": 50, "retention": af.Retention.NO_EXTERNALIZED_CHECKPOINTS}
+        async with environment(universe.world("p"), **settings).run(endless(sink)) as handle:
+            await asyncio.sleep(0.5)
+            await handle.cancel()
+        told = [entry for entry in entries(universe, journal.FellBack) if entry.taken == "kept"]
+        assert len(told) == 1
+        assert "the next start needs them" in told[0].why
+        hangs.clear()
+        async with environment(universe.world("q"), **settings).run(endless(sink)) as handle:
+            assert handle.status.restored_checkpoint is not None
+            await asyncio.sleep(0.3)
+        assert sorted(sink.rows) == running_counts(f"w{index % 5}" for index in range(len(sink.rows)))
+
+    play(story)
+
+
+@pytest.mark.parametrize("operation", ["put", "list", "delete"])
+def test_a_home_that_can_not_be_told_that_the_job_finished_is_told_by_the_next_attempt(operation: str) -> None:
+    async def story(universe: Universe) -> None:
+        sink = memory.collect()
+        universe.expect(
+            FailObjects(
+                After("SinkCommitted", where={"checkpoint": 1}), operation, count=6 if operation == "list" else 9
+            )
+        )
+        settings = environment(universe.world("p"), restart=again(delay_ms=50))
+        async with settings.run(count_job(memory.source(WORDS), sink)) as handle:
+            assert await handle.wait() is af.JobStatus.FINISHED
+        assert sorted(sink.rows) == running_counts(WORDS)
+        assert len(entries(universe, journal.JobFinished)) == 1
+
+    play(story)
+
+
 # ── one home, one owner ──────────────────────────────────────────────────────────────────────
 
 
@@ -922,11 +976,24 @@ def test_r052_a_home_is_refused_to_a_second_job_of_the_process_until_the_first_h
     play(story)
 
 
-@pytest.mark.parametrize("step", ["ManifestWritten", "CheckpointCompleted", "SnapshotTaken", "SinkCommitted"])
-def test_r111_a_process_that_stalled_is_fenced_by_the_one_that_started_after_it(step: str) -> None:
+@pytest.mark.parametrize(
+    ("step", "occurrence"),
+    [
+        ("GenerationClaimed", 1),
+        ("ActorStarted", 1),
+        ("CheckpointTriggered", 2),
+        ("SnapshotTaken", 2),
+        ("CheckpointAcknowledged", 3),
+        ("ManifestWritten", 2),
+        ("CheckpointCompleted", 2),
+        ("SinkCommitted", 2),
+        ("CheckpointSubsumed", 1),
+    ],
+)
+def test_r111_a_process_that_stalled_is_fenced_by_the_one_that_started_after_it(step: str, occurrence: int) -> None:
     async def story(universe: Universe) -> None:
         sink = memory.collect()
-        universe.expect(Pause(After(step, occurrence=2, process="one"), "one", 5_000))
+        universe.expect(Pause(After(step, occurrence=occurrence, process="one"), "one", 5_000))
         one = await start(universe, endless(sink), environment(every_ms=100), process="one")
         while not any(isinstance(line.entry, journal.WeatherStruck) for line in universe.journal):
             await asyncio.sleep(0.01)
