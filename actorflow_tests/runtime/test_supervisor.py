@@ -925,7 +925,7 @@ def test_checkpoints_that_the_next_start_needs_are_kept_whatever_the_policy_says
                 return writer
 
         sink = Hangs([])
-        settings = {"every_ms": 50, "retention": af.Retention.NO_EXTERNALIZED_CHECKPOINTS}
+        settings: dict[str, Any] = {"every_ms": 50, "retention": af.Retention.NO_EXTERNALIZED_CHECKPOINTS}
         async with environment(universe.world("p"), **settings).run(endless(sink)) as handle:
             await asyncio.sleep(0.5)
             await handle.cancel()
