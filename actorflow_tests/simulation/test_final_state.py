@@ -40,7 +40,9 @@ def test_every_key_is_there_once_with_its_value(storage: str, inline_below: int,
 
         def keep(line: Any) -> None:
             if isinstance(line.entry, journal.CheckpointCompleted) and line.entry.kind == "final":
-                found.update(final_state(universe, storage, "counting", line.entry.checkpoint, codec))
+                state = final_state(universe, storage, "counting", line.entry.checkpoint, codec)
+                assert state is not None
+                found.update(state)
 
         universe.subscribe(keep)
         settings = af.Environment(
