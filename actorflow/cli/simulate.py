@@ -14,10 +14,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import redirect_stdout
 from typing import Any, TextIO
 
+from actorflow.cli.demo_life import environment
 from actorflow.cli.exits import Exit, UsageMistake
 from actorflow.cli.targets import build_job
 from actorflow.model.journal import Line, lasting_fields
-from actorflow.simulation.oracle import Report, Run, SeedFailed, run_seed, storm_run
+from actorflow.simulation.oracle import Report, Run, SeedFailed, many, run_seed, storm_run
 from actorflow.simulation.subject import Subject
 from actorflow.simulation.swarm import draw
 
@@ -39,7 +40,7 @@ def simulate_target(
 ) -> int:
     """Run one seed and print its journal, or many and print what they came to."""
     out = sys.stdout
-    with redirect_stdout(sys.stderr):  # whatever the job prints
+    with redirect_stdout(sys.stderr), many():  # the job may print
         subject = Subject(lambda: build_job(target, arguments))  # what can't be simulated is told once, not per seed
         if part:
             return _part(subject, seeds, part, out)
@@ -118,6 +119,7 @@ def _many(
     children = [
         subprocess.Popen(  # noqa: S603 - this very program
             [*command, "--part", f"{number}/{processes}", "--", *arguments],
+            env=environment(),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             text=True,

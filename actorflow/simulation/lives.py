@@ -137,6 +137,7 @@ class Lives:
     def __init__(self, subject: Subject, seed: int, drawn: Draw, *, storm: bool) -> None:
         self._subject, self._drawn, self._storm = subject, drawn, storm
         self._universe = Universe(seed, weather=drawn.weather if storm else (), batch_us=drawn.batch_us)
+        subject.prepare(self._universe)
         self._moments = Moments(subject.commits(self._universe))
         self._kills_due = 1 if storm else 0
         self._calm_since: int | None = None if storm else 0

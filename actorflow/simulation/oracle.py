@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import gc
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from actorflow.dataflow.job import Job
@@ -22,8 +23,9 @@ from actorflow.simulation.lives import Lives, Run, SeedFailed
 from actorflow.simulation.loop import run as run_simulated
 from actorflow.simulation.subject import Subject
 from actorflow.simulation.swarm import draw
+from actorflow.simulation.world import Universe
 
-__all__ = ("Invariant", "Report", "Run", "SeedFailed", "add", "calm_run", "check", "run_seed", "storm_run")
+__all__ = ("Invariant", "Report", "Run", "SeedFailed", "add", "calm_run", "check", "many", "run_seed", "storm_run")
 
 Invariant = Callable[[Mapping[str, Counter[bytes]]], None]
 """Raises ``AssertionError`` about the rows of each sink, each as the ``repr`` of the row, and how often it is there."""
@@ -96,6 +98,20 @@ def run_seed(subject: Subject, seed: int, invariant: Invariant | None = None) ->
     return storm
 
 
+@contextmanager
+def many() -> Iterator[None]:
+    """Where many runs follow one another: the collector does not look at their surroundings again and again."""
+    if gc.get_freeze_count():
+        yield
+        return
+    gc.collect()
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
+
+
 def _compare(seed: int, calm: Run, storm: Run) -> None:
     for name, rows in calm.output.items():
         missing, surplus = rows - storm.output[name], storm.output[name] - rows
@@ -125,15 +141,24 @@ def _first_difference(one: list[journal.Line], other: list[journal.Line]) -> str
     return f"one journal has {len(one)} lines and the other {len(other)}"
 
 
-def check(build: Callable[[], Job], *, seeds: Iterable[int], invariant: Invariant | None = None) -> Report:
+def check(
+    build: Callable[[], Job],
+    *,
+    seeds: Iterable[int],
+    invariant: Invariant | None = None,
+    outside: Callable[[Universe], None] | None = None,
+) -> Report:
     """Run a job under the storms of many seeds; raise ``SeedFailed`` for the first that does not equal its calm run.
 
     def test_my_job_survives_anything() -> None:
         simulation.check(my_job, seeds=range(200))
+
+    ``outside`` puts what the job reads into the world of each run: files of ``universe.machine()``, objects.
     """
-    report, subject = Report(), Subject(build)
-    for seed in seeds:
-        add(report, run_seed(subject, seed, invariant))
+    report, subject = Report(), Subject(build, outside)
+    with many():
+        for seed in seeds:
+            add(report, run_seed(subject, seed, invariant))
     return report
 
 

@@ -31,10 +31,13 @@ _PLAIN = frozenset({str, int, float, bool, bytes, type(None)})
 
 
 class Subject:
-    """A job that can be built again and again.  Raises ``InvalidJob`` when it can't be simulated."""
+    """A job that can be built again and again; ``outside`` puts what it reads into the world of each run.
 
-    def __init__(self, build: Callable[[], Job]) -> None:
-        self._build = build
+    Raises ``InvalidJob`` when it can't be simulated.
+    """
+
+    def __init__(self, build: Callable[[], Job], outside: Callable[[Universe], None] | None = None) -> None:
+        self._build, self._outside = build, outside
         job = build()
         plan = compile_plan(job)
         for operator in plan.sources():
@@ -57,6 +60,11 @@ class Subject:
             operators=tuple(operator.name for vertex in plan.vertices for operator in vertex.operators),
             in_files=all(isinstance(sink, FileSink) for sink in sinks) and bool(sinks),
         )
+
+    def prepare(self, universe: Universe) -> None:
+        """Put into a new world what has to be there."""
+        if self._outside is not None:
+            self._outside(universe)
 
     def job(self) -> Job:
         """Build the job anew, with its stand-ins."""

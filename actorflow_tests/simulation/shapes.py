@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import enum
+import gzip
 import operator
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ import actorflow as af
 from actorflow.abc.connectors import Source
 from actorflow.abc.world import World
 from actorflow.connectors import console, files, generator
+from actorflow.simulation import Universe
 
 SPLITS = 3
 
@@ -469,6 +471,88 @@ def words_in_files() -> af.Job:
     return word_count(output="counts")
 
 
+# ── more state, other guarantees, other inputs ───────────────────────────────────────────────
+
+
+def spread(value: int) -> list[Pair]:
+    return [(value * 13 % 40, (value * 17 + index) % 100) for index in range(8)]
+
+
+def gathered(state: list[int] | None, pair: Pair) -> tuple[list[int], tuple[int, int, int]]:
+    seen = [] if state is None else state
+    seen.append(pair[1])
+    del seen[:-5]
+    return seen, (pair[0], pair[1], len(seen))
+
+
+def large_state() -> af.Job:
+    """Some thousand keys whose values change in place while snapshots of them are being written."""
+    job = af.Job("large-state")
+    stream = job.read(numbers(400, splits=1, per_second=2_000), name="numbers").flat_map(spread)
+    stream.key_by(lambda pair: pair).stateful_map(gathered, name="gathered").write(console.lines(), name="rows")
+    return job
+
+
+class Sum(af.KeyedOperator[int, int, tuple[int, int]]):
+    """Says nothing before the end."""
+
+    total = af.ValueState(int)
+
+    def on_record(self, value: int, context: af.Context[int]) -> None:
+        self.total.value += value
+
+    def on_end_of_input(self, context: af.HookContext) -> Iterator[tuple[int, int]]:
+        yield from context.entries(self.total)
+
+
+def at_the_end() -> af.Job:
+    job = af.Job("at-the-end")
+    summed = job.read(Uneven([7, 120, 60]), name="pairs").map(lambda pair: pair[1]).key_by(six).process(Sum, name="sum")
+    summed.key_by(lambda pair: pair[0] % 2).count(name="count").write(console.lines(), name="rows")
+    return job
+
+
+def without_checkpoints() -> af.Job:
+    """Begins anew in each life, and commits once, at the end."""
+    job = af.Job("without-checkpoints", settings={"checkpoints.every": None})
+    stream = job.read(numbers(60), name="numbers").key_by(six).count(name="count")
+    stream.write(files.write("counts", format=repr), name="rows")
+    return job
+
+
+def at_least_once() -> af.Job:
+    job = af.Job("at-least-once", settings={"checkpoints.guarantee": "at_least_once"})
+    stream = job.read(numbers(), name="numbers").rebalance().map(lambda v: v + 1, name="more").rebalance()
+    stream.map(lambda v: v + 1, name="and-more").write(console.lines(), name="rows")
+    return job
+
+
+TEXTS = {
+    "/texts/a.txt": b"".join(b"line %d of a text\n" % number for number in range(120)),
+    "/texts/b.txt": b"no line break at the end",
+    "/texts/c.txt": b"",
+    "/texts/d.txt.gz": gzip.compress(b"".join(b"packed %d\r\n" % number for number in range(90)), mtime=0),
+}
+
+
+def put_texts(universe: Universe) -> None:
+    """Files that were on the machine before."""
+    platter = universe.machine().platter
+    platter.make_folder("/texts")
+    for path, data in TEXTS.items():
+        inode = platter.create(path)
+        inode.content.extend(data)
+        inode.synced = len(data)
+    platter.sync_folder("/texts")
+
+
+def texts() -> af.Job:
+    job = af.Job("texts")
+    lines = job.read(files.lines("/texts", chunk_bytes=200, per_second=3_000), name="lines")
+    lines.flat_map(str.split).key_by(len).count(name="count").write(files.write("counts", format=repr), name="rows")
+    return job
+
+
 SHAPES: dict[str, Any] = {
     function.__name__: function
     for function in (
@@ -492,5 +576,11 @@ SHAPES: dict[str, Any] = {
         straight,
         two_sinks,
         words_in_files,
+        large_state,
+        at_the_end,
+        without_checkpoints,
+        texts,
     )
 }
+
+OUTSIDE = {"texts": put_texts}
