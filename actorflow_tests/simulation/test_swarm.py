@@ -50,9 +50,11 @@ def test_knobs_cover_their_ranges_and_are_settings_that_hold() -> None:
     assert len({knobs.storage for knobs in drawn}) == 2
     for knobs in drawn:
         for life in range(6):
-            settings = knobs.settings(life)
+            parallelism = knobs.parallelism_of(life)
+            assert parallelism == knobs.parallelism[min(life, len(knobs.parallelism) - 1)]
+            settings = knobs.settings(parallelism)
             assert isinstance(settings, Settings)
-            assert settings.parallelism == knobs.parallelism[min(life, len(knobs.parallelism) - 1)]
+            assert settings.parallelism == parallelism
             assert settings.buffers.most_per_channel >= settings.buffers.per_channel
 
 
