@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from actorflow_tests.cli.shell import Shell
 
-SMALL = '''
+SMALL = """
 import actorflow as af
 from actorflow.connectors import console, generator
 
@@ -29,7 +29,7 @@ def endless() -> af.Job:
     job.read(generator.numbers(), name="numbers").write(console.lines(), name="rows")
     return job
 
-'''
+"""
 
 KEYS = ["seeds", "faults", "kills_at", "failures", "digest"]
 
