@@ -81,17 +81,22 @@ class SimulatedLoop(NothingOutside):
     ``steps`` counts the callbacks that were run.  ``deadline`` is the virtual time, in seconds, at which it gives up
     (:class:`Overdue`).  ``stories`` are asked what they know when it does.  ``unhandled`` keeps what the exception
     handler was told.
+
+    ``rounds`` counts those rounds in which there was a choice, because callbacks of more than one owner were ready.  Of
+    these the first ``shuffle_rounds`` are permuted by the seed, and later ones keep the canonical order; ``None`` is
+    all of them.  Whoever shrinks a failing run finds out with it how much of the order matters.
     """
 
     def __init__(self, seed: int = 0) -> None:
         self.seed = seed
         self.steps = 0
+        self.rounds = 0
+        self.shuffle_rounds: int | None = None
         self.deadline: float | None = None
         self.stories: list[Callable[[], str]] = []
         self.unhandled: list[dict[str, Any]] = []
         self.chance = Chance(seed, "loop")
         self._order = mix(self.chance.key, 1)
-        self._rounds_drawn = 0
         self._spinning = 0
         self._time = 0.0
         self._ready: list[Step] = []
@@ -368,8 +373,10 @@ class SimulatedLoop(NothingOutside):
         for step in reversed(batch):
             queues.setdefault(step.owner, []).append(step)
         owners.sort()
-        self._rounds_drawn += 1
-        state = mix(self._order, self._rounds_drawn)
+        self.rounds += 1
+        if self.shuffle_rounds is not None and self.rounds > self.shuffle_rounds:
+            return [queues[owner].pop() for owner in owners]
+        state = mix(self._order, self.rounds)
         for index in range(len(owners) - 1, 0, -1):
             state = (state * _MULTIPLIER + _INCREMENT) & _MASK
             other = (state >> 32) * (index + 1) >> 32

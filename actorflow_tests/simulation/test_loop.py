@@ -103,6 +103,32 @@ def test_callbacks_of_one_task_keep_their_order() -> None:
         run(main, seed=seed)
 
 
+def test_only_the_first_rounds_are_shuffled_when_asked_for_and_later_ones_are_canonical() -> None:
+    async def order(rounds: int | None) -> list[list[int]]:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, SimulatedLoop)
+        loop.shuffle_rounds = None if rounds is None else loop.rounds + rounds
+        seen: list[list[int]] = [[] for _ in range(10)]
+
+        async def walker(name: int) -> None:
+            for turn in range(10):
+                seen[turn].append(name)
+                await asyncio.sleep(0.001)
+
+        await asyncio.gather(*(walker(name) for name in range(6)))
+        return seen
+
+    def shuffled(rounds: int | None, seed: int) -> list[bool]:
+        return [names != sorted(names) for names in run(order, rounds, seed=seed)]
+
+    for seed in range(1, 6):
+        assert not any(shuffled(0, seed))
+        assert all(shuffled(None, seed))
+        some = run(order, 4, seed=seed)
+        assert some[:2] == run(order, None, seed=seed)[:2]
+        assert all(names == sorted(names) for names in some[3:])
+
+
 def test_a_deadlock_names_who_waits_where_and_tells_all_stories() -> None:
     async def waits_for_ever() -> None:
         await asyncio.Event().wait()
