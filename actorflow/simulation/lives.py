@@ -12,8 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
 
 import anyio
 
@@ -38,13 +37,14 @@ from actorflow.simulation.digest import journal_digest
 from actorflow.simulation.final_state import final_state
 from actorflow.simulation.moments import Moments
 from actorflow.simulation.process import Process
+from actorflow.simulation.runs import Run, SeedFailed
 from actorflow.simulation.steps import current_process
 from actorflow.simulation.subject import Subject
 from actorflow.simulation.swarm import PROCESS, Draw
 from actorflow.simulation.weather import At, Kill
 from actorflow.simulation.world import Ending, Universe
 
-__all__ = ("Lives", "Run", "SeedFailed")
+__all__ = ("Lives",)
 
 MOST_LIVES = 12
 """After so many lives the weather lifts."""
@@ -79,30 +79,6 @@ MISTAKES = (
     "ZeroDivisionError",
 )
 """Causes of a failure that are never the weather's."""
-
-
-class SeedFailed(AssertionError):
-    """Raised when a seed's storm does not equal the calm; the message says in what, ``lines`` are its journal."""
-
-    def __init__(self, message: str, lines: Sequence[journal.Line] = ()) -> None:
-        super().__init__(message)
-        self.lines = lines
-
-
-@dataclass(slots=True)
-class Run:
-    """What one run came to."""
-
-    output: dict[str, Counter[bytes]] = field(repr=False)
-    state: dict[tuple[str, str, bytes], bytes] = field(repr=False)
-    digest: str
-    lives: int
-    faults: Counter[str]
-    kills_at: Counter[str]
-    again: bool
-    """Whether a kill struck in the life that followed a killed one."""
-    lines: list[journal.Line] = field(repr=False)
-    steps: int = 0
 
 
 async def _life(world: World, subject: Subject, settings: Settings, show: Callable[[JobHandle], None]) -> JobStatus:

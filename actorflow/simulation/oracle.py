@@ -19,8 +19,9 @@ from dataclasses import dataclass, field
 from actorflow.dataflow.job import Job
 from actorflow.model import journal
 from actorflow.simulation.digest import digest_of_digests
-from actorflow.simulation.lives import Lives, Run, SeedFailed
+from actorflow.simulation.lives import Lives
 from actorflow.simulation.loop import run as run_simulated
+from actorflow.simulation.runs import Run, SeedFailed
 from actorflow.simulation.subject import Subject
 from actorflow.simulation.swarm import draw
 from actorflow.simulation.world import Universe
