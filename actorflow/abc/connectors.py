@@ -208,7 +208,11 @@ class TransactionalWriter(SinkWriter[T_contra]):
 
     @abstractmethod
     async def commit(self, committables: list[Any], permit: CommitPermit) -> None:
-        """Make visible, in order.  May repeat without harm, also from another process and subtask."""
+        """Make visible, in order.  May repeat without harm, also from another process and subtask.
+
+        What it raises is tried again a bounded number of times; ``CorruptObject`` and ``ObjectMissing`` say that no
+        repetition can help.
+        """
 
     @abstractmethod
     async def discard(self, committables: list[Any]) -> None:

@@ -31,10 +31,17 @@ def describe(handle: JobHandle, per_second: float) -> str:
     return " · ".join(parts)
 
 
-async def show_live_line(handle: JobHandle, out: TextIO = sys.stderr) -> None:
-    """Write the line again and again until cancelled; only on a terminal."""
-    if not out.isatty():
+async def show_live_line(handle: JobHandle, out: TextIO | None = None) -> None:
+    """Write the line again and again until cancelled; only on a terminal, and never a reason for the job to end."""
+    out = sys.stderr if out is None else out
+    try:
+        if out.isatty():
+            await _show(handle, out)
+    except (OSError, ValueError):  # the terminal is gone; a closed stream raises ValueError
         return
+
+
+async def _show(handle: JobHandle, out: TextIO) -> None:
     before, then = handle.progress.records_read, monotonic()
     try:
         while True:

@@ -24,7 +24,7 @@ from actorflow.abc.world import World
 from actorflow.connectors.folder_owner import PENDING, claim_folder
 from actorflow.connectors.pending_file import PendingFile, Rest, digest_of
 from actorflow.connectors.rows import Format, RowWriter, check_format
-from actorflow.errors import CorruptObject, InvalidJob, StorageFailed
+from actorflow.errors import CorruptObject, InvalidJob, ObjectMissing, StorageFailed
 from actorflow.model.journal import FellBack, OrphanRemoved
 
 __all__ = ("FileSink",)
@@ -153,11 +153,11 @@ class _FileWriter(TransactionalWriter[Any]):
         source, target = f"{self._folder}/{PENDING}/{pending}", f"{self._folder}/{final}"
         for path in (source, target):
             if await self._disk.resolve(path) != path:
-                raise StorageFailed(f"{path} is a link; what it leads to was not touched.  Remove the link")
+                raise CorruptObject(f"{path} is a link; what it leads to was not touched.  Remove the link")
         pending_length, final_length = await self._disk.size(source), await self._disk.size(target)
         if final_length is not None:
             if final_length != length or await digest_of(self._disk, target) != digest:
-                raise StorageFailed(
+                raise CorruptObject(
                     f"{target} holds something else than {source}, which is to become it; nothing was overwritten."
                     "  Move that file away"
                 )
@@ -165,7 +165,7 @@ class _FileWriter(TransactionalWriter[Any]):
                 await self._disk.remove(source)
             return
         if pending_length is None:
-            raise StorageFailed(
+            raise ObjectMissing(
                 f"neither {source} nor {target} is there: rows that a checkpoint had made durable are gone;"
                 " was the folder changed by somebody else?"
             )

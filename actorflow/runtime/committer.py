@@ -15,7 +15,7 @@ import anyio
 
 from actorflow.abc.connectors import TransactionalWriter
 from actorflow.abc.world import World
-from actorflow.errors import ActorflowError, OperatorFailed, StorageFailed
+from actorflow.errors import ActorflowError, CorruptObject, ObjectMissing, OperatorFailed, StorageFailed
 from actorflow.model import journal
 from actorflow.model.ids import ActorId
 from actorflow.protocol import two_phase
@@ -23,6 +23,9 @@ from actorflow.protocol.fencing import CommitPermit
 from actorflow.runtime.sheltered import Spawn
 
 __all__ = ("Committer",)
+
+CAN_NOT_HEAL = (CorruptObject, ObjectMissing)
+"""What a commit raises when no repetition can help: what was prepared is gone, or something else is in its place."""
 
 
 class Committer:
@@ -36,6 +39,7 @@ class Committer:
         self._permits: list[CommitPermit] = []
         self._spawn = spawn
         self._resting: list[anyio.Event] = []
+        self._cause = ""
 
     async def restore(self, elements: list[Any], permit: CommitPermit | None) -> None:
         """Commit what the restored checkpoint left: ``[checkpoint, committable]`` each."""
@@ -126,7 +130,10 @@ class Committer:
                     case two_phase.Retry(checkpoint_id, after_ms, attempt):
                         self._announce(
                             journal.StorageRetried(
-                                operation=f"commit of {self._actor}", name=str(checkpoint_id), attempt=attempt
+                                operation=f"commit of {self._actor}",
+                                name=str(checkpoint_id),
+                                attempt=attempt,
+                                cause=self._cause,
                             )
                         )
                         await self._world.clock.sleep(after_ms)
@@ -138,11 +145,8 @@ class Committer:
                                 actor=str(self._actor), operator=self._operator, committables=len(committables)
                             )
                         )
-                    case two_phase.Fail(checkpoint_id, reason):
-                        raise StorageFailed(
-                            f"operator {self._operator!r}, subtask {self._actor.subtask}: committing checkpoint "
-                            f"{checkpoint_id} failed too often: {reason}"
-                        )
+                    case two_phase.Fail(_, reason):
+                        raise StorageFailed(f"operator {self._operator!r}, subtask {self._actor.subtask}: {reason}")
                     case two_phase.Close():
                         pass
                     case _:  # pragma: no cover
@@ -158,7 +162,12 @@ class Committer:
             answered = True
         except Exception as error:
             answered = True
-            return self._machine.on(two_phase.CommitAnswered(checkpoint_id, f"{type(error).__name__}: {error}"))
+            self._cause = type(error).__name__
+            return self._machine.on(
+                two_phase.CommitAnswered(
+                    checkpoint_id, f"{self._cause}: {error}", is_final=isinstance(error, CAN_NOT_HEAL)
+                )
+            )
         finally:
             if not answered:
                 self._machine.on(two_phase.CommitAnswered(checkpoint_id, "it was cut short"))

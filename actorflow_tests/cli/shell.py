@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from actorflow.cli import live_line as _live_line  # noqa: F401  # it holds on to the stderr that it finds first
 from actorflow.cli.app import run_app
 
 JOBS = '''

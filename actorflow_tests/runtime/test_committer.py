@@ -10,6 +10,7 @@ import pytest
 import actorflow as af
 from actorflow.abc.connectors import Prepared, SinkContext, TransactionalSink, TransactionalWriter
 from actorflow.connectors import files, generator
+from actorflow.errors import CorruptObject, ObjectMissing
 from actorflow.model import journal
 from actorflow.simulation.weather import At, FailDisk, Kill, OnDisk, PowerCut, TearDisk
 from actorflow.simulation.world import Universe
@@ -24,6 +25,7 @@ class Table(TransactionalSink[Any]):
         self.done: dict[str, None] = {}
         self.log: list[str] = []
         self.fail_commits = 0
+        self.failure: Exception = OSError("not now")
         self.fail_rests = 0
         self.busy = False
         self.opened = 0
@@ -73,7 +75,7 @@ class TableWriter(TransactionalWriter[Any]):
         self.table.log.append(f"commit {permit.checkpoint_id}")
         if self.table.fail_commits:
             self.table.fail_commits -= 1
-            raise OSError("not now")
+            raise self.table.failure
         for name, rows in committables:
             if name not in self.table.done:
                 self.table.done[name] = None
@@ -129,6 +131,7 @@ def test_r117_a_commit_that_fails_is_tried_again_and_nothing_later_shows_before_
         assert handle.status.restarts == 0
         retried = [e for e in entries(universe, journal.StorageRetried) if e.operation.startswith("commit")]
         assert [entry.attempt for entry in retried] == list(range(1, failures + 1))
+        assert {entry.cause for entry in retried} == {"OSError"}
 
     play(story)
 
@@ -146,6 +149,25 @@ def test_r114_a_commit_that_fails_too_often_fails_the_attempt_and_the_next_one_c
         [failed] = entries(universe, journal.ActorFailed)
         assert "failed 11 times, the last time with: OSError: not now" in failed.detail
         assert "the next start commits it" in failed.detail
+
+    play(story)
+
+
+@pytest.mark.parametrize("failure", [CorruptObject("something else is there"), ObjectMissing("it is gone")])
+def test_a_commit_that_no_repetition_can_help_fails_at_once_and_says_with_what(failure: Exception) -> None:
+    async def story(universe: Universe) -> None:
+        table = Table()
+        table.failure = failure
+        settings = environment(universe.world("p"), every_ms=50, restart=again(100))
+        async with settings.run(numbers(table, records=200)) as handle:
+            await asyncio.sleep(0.12)
+            table.fail_commits = 1
+            await handle.wait()
+        assert table.rows == list(range(200))
+        assert not [e for e in entries(universe, journal.StorageRetried) if e.operation.startswith("commit")]
+        [failed] = entries(universe, journal.ActorFailed)
+        assert f"failed with: {type(failure).__name__}: {failure}" in failed.detail
+        assert "operator 'write', subtask 0" in failed.detail
 
     play(story)
 
