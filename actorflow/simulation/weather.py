@@ -1,9 +1,9 @@
 """What can go wrong, and when?  Faults as values: frozen, comparable, easy to print, to draw and to leave out.
 
 Every value says first *when* it strikes: at a virtual time (:class:`At`), after an entry of the journal
-(:class:`After`), or at an operation on the object store or the disk (:class:`OnObject`, :class:`OnDisk`).  Each strikes
-once; those that fail operations then fail the next ``count`` that match.  Patterns are those of the shell (``*`` also
-takes slashes).
+(:class:`After`), or at an operation on the object store, the disk, the broker or the database (:class:`OnObject`,
+:class:`OnDisk`, :class:`OnBroker`, :class:`OnDatabase`).  Each strikes once; those that fail operations then fail the
+next ``count`` that match.  Patterns are those of the shell (``*`` also takes slashes).
 
 Where a fault names no process, it means the one in which its trigger occurred.
 
@@ -26,11 +26,16 @@ __all__ = (
     "Drift",
     "FailDisk",
     "FailObjects",
+    "FailRequests",
     "Jump",
     "Kill",
     "LoseAnswer",
+    "LoseAnswers",
     "LoseDisk",
+    "LoseDiskAnswer",
     "Moment",
+    "OnBroker",
+    "OnDatabase",
     "OnDisk",
     "OnObject",
     "Partition",
@@ -38,8 +43,13 @@ __all__ = (
     "PowerCut",
     "Raise",
     "Replace",
+    "Rewind",
+    "Service",
     "Slow",
+    "SlowDisk",
     "SlowObjects",
+    "SlowRequests",
+    "Stall",
     "Stop",
     "StruckByWeather",
     "TearDisk",
@@ -55,6 +65,14 @@ class StruckByWeather(Exception):
 
 
 # ── when ─────────────────────────────────────────────────────────────────────────────────────
+
+
+class Service(StrEnum):
+    """What a process reaches over the network."""
+
+    STORE = "store"
+    BROKER = "broker"
+    DATABASE = "database"
 
 
 class Moment(StrEnum):
@@ -117,6 +135,26 @@ class OnDisk(OnObject):
     """At an operation on a machine's disk: ``create``, ``write``, ``sync``, ``rename``, ``link`` …, by the path.
 
     A rename or a link is looked for under its target's path.  ``torn`` exists for ``write`` only.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class OnBroker(OnObject):
+    """At a request to the broker, by what it is about.
+
+    ``init``, ``commit`` and ``abort`` are about a transactional id; ``append``, ``read``, ``offsets`` and
+    ``end_of_epoch`` about ``topic/partition``; ``create`` and ``partitions`` about a topic, ``transactions`` about a
+    prefix.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class OnDatabase(OnObject):
+    """At a request to the database, by what it is about.
+
+    ``get``, ``insert``, ``upsert``, ``delete``, ``create`` and ``rows`` are about a table, ``prepare``,
+    ``commit_prepared`` and ``rollback_prepared`` about a gid, ``prepared`` about a prefix; ``begin``, ``commit``
+    and ``rollback`` about the process.
     """
 
 
@@ -239,6 +277,82 @@ class TearDisk(FailDisk):
     """Writes stop somewhere in the middle, as on a full disk; other operations are refused."""
 
 
+@dataclass(frozen=True, slots=True)
+class LoseDiskAnswer(FailDisk):
+    """Operations on disks take effect, and then fail."""
+
+
+@dataclass(frozen=True, slots=True)
+class SlowDisk(FailDisk):
+    """Operations on disks take ``by_ms`` longer."""
+
+    by_ms: int = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class FailRequests(Weather):
+    """Requests to the broker or to the database are refused, and have no effect."""
+
+    service: Service = Service.BROKER
+    operation: str = "*"
+    pattern: str = "*"
+    count: int = 1
+    process: str | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse a service that has faults of its own."""
+        _refuse_the_store(self)
+
+
+@dataclass(frozen=True, slots=True)
+class LoseAnswers(FailRequests):
+    """Requests to the broker or to the database take effect, and then fail."""
+
+
+@dataclass(frozen=True, slots=True)
+class SlowRequests(FailRequests):
+    """Requests to the broker or to the database take ``by_ms`` longer."""
+
+    by_ms: int = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Stall(Weather):
+    """The broker or the database answers nobody for ``ms``; a store does not stall, it is slow.
+
+    Whoever waits for longer than it has patience gives up, and the request may be carried out all the same.
+    """
+
+    service: Service = Service.BROKER
+    ms: int = 1_000
+
+    def __post_init__(self) -> None:
+        """Refuse a service that does not do this."""
+        _refuse_the_store(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Rewind(Weather):
+    """The outside world forgets what it had confirmed, as when a replica that lags takes over.
+
+    Of the broker each partition that matches ``pattern`` (``topic/partition``) loses its last ``count`` offsets; of the
+    database the last ``count`` transactions that were committed are undone.  Whoever was further must notice.
+    """
+
+    service: Service = Service.BROKER
+    pattern: str = "*"
+    count: int = 1
+
+    def __post_init__(self) -> None:
+        """Refuse a service that does not do this."""
+        _refuse_the_store(self)
+
+
+def _refuse_the_store(weather: FailRequests | Stall | Rewind) -> None:
+    if weather.service is Service.STORE:
+        raise InvalidConfig(f"{type(weather).__name__} is about the broker or the database; stores have FailObjects …")
+
+
 class Way(StrEnum):
     """Which way a partition cuts."""
 
@@ -249,11 +363,12 @@ class Way(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Partition(Weather):
-    """A process can't reach stores that are not on its machine's disk."""
+    """A process can't reach what is not on its machine: one service, or all of them (``None``)."""
 
     process: str | None = None
     ms: int = 1_000
     way: Way = Way.BOTH
+    service: Service | None = None
 
 
 @dataclass(frozen=True, slots=True)
