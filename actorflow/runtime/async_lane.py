@@ -90,6 +90,11 @@ class AsyncLane:
         return not self._active and not self._waiting
 
     @property
+    def unfinished(self) -> int:
+        """How many inputs have not left: their calls are under way, or wait for their turn."""
+        return len(self._active) + len(self._waiting)
+
+    @property
     def unheard(self) -> ActorflowError | None:
         """What a call raised when nobody was left to take its result."""
         return None if self._heard else self._failure

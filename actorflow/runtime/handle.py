@@ -10,6 +10,7 @@ from actorflow.protocol.lifecycle import JobStatus
 
 if TYPE_CHECKING:
     from actorflow.dataflow.plan import Plan
+    from actorflow.runtime.levels import ActorLevel
     from actorflow.runtime.supervisor import Supervisor
 
 __all__ = ("CheckpointInfo", "JobHandle", "OperatorProgress", "Progress", "Status")
@@ -91,6 +92,11 @@ class JobHandle:
     def progress(self) -> Progress:
         """What the job has done since this attempt began."""
         return self._supervisor.progress()
+
+    @property
+    def levels(self) -> tuple[ActorLevel, ...]:
+        """What waits at each actor at this moment, in the order of the plan; empty while nothing runs."""
+        return self._supervisor.levels()
 
     async def wait(self) -> JobStatus:
         """Wait for the end and say which one it was.

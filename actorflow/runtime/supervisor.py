@@ -34,6 +34,7 @@ from actorflow.protocol.restart import AttemptFailed, GiveUp, RestartAfter
 from actorflow.runtime.attempt import Attempt, Outcome, leaves_of
 from actorflow.runtime.handle import CheckpointInfo, Progress, Status, not_running
 from actorflow.runtime.homes import claim_home_in_process, release_home_in_process
+from actorflow.runtime.levels import ActorLevel, levels_of
 from actorflow.runtime.ownership import Begin, Ownership
 from actorflow.runtime.restarts import make_restart_strategy
 from actorflow.runtime.restorer import check_fit
@@ -417,6 +418,10 @@ class Supervisor:
                 checkpoints_failed=self._failed,
             )
         return attempt.progress(self._completed, self._failed)
+
+    def levels(self) -> tuple[ActorLevel, ...]:
+        """See ``JobHandle.levels``."""
+        return () if self._attempt is None else levels_of(self._attempt.actors.values())
 
     def _announce(self, entry: journal.Entry) -> None:
         self.world.observer.announce(entry)

@@ -89,6 +89,7 @@ async def _life(world: World, subject: Subject, settings: Settings, show: Callab
     failure: ActorflowError | None = None
     status = JobStatus.FAILED
     async with Environment(settings=settings, world=world).run(subject.job(), on_failure="report") as handle:
+        process.handle = handle
         show(handle)
         async with anyio.create_task_group() as group:
             group.start_soon(_stop_when_asked, process, handle)

@@ -26,6 +26,7 @@ from actorflow.simulation.steps import Severed, current_process
 from actorflow.simulation.weather import FailDisk, Moment, TearDisk, Way, Weather
 
 if TYPE_CHECKING:
+    from actorflow.runtime.handle import JobHandle
     from actorflow.simulation.world import Machine, Universe
 
 __all__ = ("Ending", "Outcome", "Process")
@@ -125,6 +126,7 @@ class Process:
         self.cut_off_until = 0.0
         self.cut_off = Way.BOTH
         self.doom: tuple[int, Sequence[Weather]] | None = None
+        self.handle: JobHandle | None = None  # what its program shows of the job that it runs
         self.asked_to_stop = asyncio.Event()
         self.replaced = asyncio.Event()
         self.ended = asyncio.Event()

@@ -116,6 +116,8 @@ class _Load:
         process = self._process
         process.check()
         universe = process.universe
+        if universe.watched is not None:
+            universe.watched.before_batch(process, actor)
         if universe.failing and (fault := universe.failure_for(actor, operators)) is not None:
             universe.weather_struck("raise", str(actor))
             raise StruckByWeather(f"operator {fault.operator!r} was struck by the weather")
@@ -151,7 +153,7 @@ class _Stores:
         async def tear(name: str, data: bytes) -> None:
             inner.tear(name, data)
 
-        return StormyStore(inner, self._process, tear, remote=remote)
+        return self._seen(StormyStore(inner, self._process, tear, remote=remote))
 
     def _in_folder(self, root: str) -> ObjectStore:
         inner = FileStore(root, self._disk)
@@ -167,4 +169,8 @@ class _Stores:
                 inode = platter.create(f"{folder}/.0000000000-{len(last)}.part")
             inode.content[:] = data[: len(data) // 2]
 
-        return StormyStore(inner, self._process, tear, remote=False)
+        return self._seen(StormyStore(inner, self._process, tear, remote=False))
+
+    def _seen(self, store: ObjectStore) -> ObjectStore:
+        watched = self._process.universe.watched
+        return store if watched is None else watched.watched(store, self._process)

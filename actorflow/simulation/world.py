@@ -27,6 +27,7 @@ from actorflow.model.ids import ActorId
 from actorflow.model.journal import CalmBegan, Entry, Line, WeatherStruck
 from actorflow.simulation.chance import Chance
 from actorflow.simulation.disk import Platter
+from actorflow.simulation.levels import watch
 from actorflow.simulation.loop import SimulatedLoop
 from actorflow.simulation.objects import Shelf
 from actorflow.simulation.process import Ending, Outcome, Process
@@ -115,6 +116,7 @@ class Universe:
         self._began = loop.time()
         self._calm = False
         self._readers: list[Callable[[Line], None]] = []
+        self.watched = watch(self)
         for fault in weather:
             self.expect(fault)
 
