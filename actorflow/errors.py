@@ -17,6 +17,7 @@ __all__ = (
     "IncompatibleState",
     "InvalidConfig",
     "InvalidJob",
+    "InvalidScenario",
     "InvalidValue",
     "JobFailed",
     "MissingExtra",
@@ -39,6 +40,17 @@ class InvalidConfig(ActorflowError):
     """Raised when settings are unknown, malformed or contradict each other; one error names all of them.
 
     ``problems`` holds one sentence per mistake.
+    """
+
+    def __init__(self, problems: list[str] | tuple[str, ...] | str) -> None:
+        self.problems: tuple[str, ...] = (problems,) if isinstance(problems, str) else tuple(problems)
+        super().__init__("\n".join(self.problems))
+
+
+class InvalidScenario(ActorflowError):
+    """Raised when a scenario can't be understood, or expects what could never be there; one error names all mistakes.
+
+    ``problems`` holds one sentence per mistake, each with the file and the table.
     """
 
     def __init__(self, problems: list[str] | tuple[str, ...] | str) -> None:

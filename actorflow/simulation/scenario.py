@@ -19,6 +19,7 @@ __all__ = (
     "AboutCheckpoint",
     "AboutJournal",
     "AboutOutput",
+    "AboutRegistry",
     "AboutState",
     "AboutStatus",
     "AboutStorage",
@@ -26,6 +27,7 @@ __all__ = (
     "Expectation",
     "Fault",
     "Input",
+    "Mention",
     "Output",
     "Scenario",
     "Schedule",
@@ -57,9 +59,9 @@ class TimedRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Input:
-    """What a source of the job reads in its place: ``count`` records that ``make(index, draw)`` makes, ``records``, or
-    the lines of a file beside the scenario.
+    """What a source of the job reads in its place.
 
+    ``count`` records that ``make(index, draw)`` makes, ``records``, or the ``lines`` of a file beside the scenario.
     ``splits`` shares them out; ``broker`` puts them on the simulated broker and reads them from there.
     """
 
@@ -132,21 +134,36 @@ class AboutCheckpoint:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Mention:
+    """Another entry of the journal, with these fields; those in ``same`` are as in the entry that is judged."""
+
+    entry: str
+    where: Mapping[str, Any] = field(default_factory=dict)
+    same: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AboutJournal:
-    """How often an entry with these fields occurs, and, where asked, that each one comes before or after another."""
+    """How often an entry with these fields occurs (at least once, unless said), and what surrounds each of them.
+
+    ``before``: some entry of the other kind follows every one of these, and none comes earlier; ``after``: one comes
+    earlier than every one of these.
+    """
 
     entry: str
     where: Mapping[str, Any] = field(default_factory=dict)
     at_least: int | None = None
     at_most: int | None = None
-    before: str | None = None
-    after: str | None = None
+    before: Mention | None = None
+    after: Mention | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AboutStorage:
-    """Which objects of the job's home (or files of the machine) match a pattern, after a checkpoint completed or in the
-    end: how many, or just these names."""
+    """Which objects of the job's home match a pattern: how many (at least one, unless said), or just these ``names``.
+
+    It is looked after a checkpoint completed, or in the end; ``on_disk`` is about the files of the machine instead.
+    """
 
     pattern: str
     after_checkpoint: int | None = None
@@ -154,6 +171,14 @@ class AboutStorage:
     at_least: int | None = None
     at_most: int | None = None
     on_disk: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AboutRegistry:
+    """Which completed checkpoints are retained, after a checkpoint completed or in the end."""
+
+    retained: tuple[int, ...]
+    after_checkpoint: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,7 +202,7 @@ class Fault:
     life: int = 1
 
 
-Expectation = AboutOutput | AboutState | AboutCheckpoint | AboutJournal | AboutStorage | AboutStatus
+Expectation = AboutOutput | AboutState | AboutCheckpoint | AboutJournal | AboutStorage | AboutRegistry | AboutStatus
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,200 @@
+"""How is a scenario written down, so that a person likes to read it and the same scenario is read back?
+
+Only what is not as it would be unsaid is written, in the order in which a story is told: what runs, in which world,
+what goes wrong and when, what must be true.  Whatever TOML can't hold (``None``, bytes, objects) is refused, because a
+file that says something else would be worse than none.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from datetime import date, datetime, time, timedelta
+from typing import Any
+
+from actorflow.config import duration_text
+from actorflow.errors import InvalidScenario
+from actorflow.simulation.scenario import (
+    AboutCheckpoint,
+    AboutJournal,
+    AboutOutput,
+    AboutRegistry,
+    AboutState,
+    AboutStatus,
+    AboutStorage,
+    Expectation,
+    Fault,
+    Input,
+    Scenario,
+    Step,
+)
+from actorflow.simulation.scenario_weather import verb_of, write_target, write_trigger, write_words
+from actorflow.simulation.scenario_words import (
+    CALM,
+    EVERY_SINK,
+    EXPECT,
+    INPUT,
+    OUTPUT,
+    SAME,
+    SCHEDULE,
+    SEEDS,
+    STEP,
+    write_where,
+)
+
+__all__ = ("write_scenario",)
+
+_UNSAID = Scenario(title="", job="")
+_WIDTH = 100
+_BARE = re.compile(r"[A-Za-z0-9_-]+\Z", re.ASCII)
+_MOMENT = re.compile(r"(\d{4}-\d\d-\d\d(T[\d:.]+([+-]\d\d:\d\d)?)?|\d\d:[\d:.]+)\Z", re.ASCII)
+"""Dates, times and moments as TOML knows them: an offset in whole minutes, and none for a time without a date."""
+
+
+def write_scenario(scenario: Scenario) -> str:
+    """Return the text of a file that says this.  Raises ``InvalidScenario`` for a value that TOML can't hold."""
+    blocks = [_top(scenario)]
+    if scenario.environment:
+        blocks.append(_block("[environment]", scenario.environment.items()))
+    blocks += [_block("[[input]]", _input(one).items()) for one in scenario.inputs]
+    blocks += [_block("[[output]]", write_words(one, OUTPUT).items()) for one in scenario.outputs]
+    blocks += [_block("[[weather]]", _fault(one)) for one in scenario.weather]
+    blocks += [_block("[[step]]", _step(one)) for one in scenario.steps]
+    if (calm := write_words(scenario, CALM)) != write_words(_UNSAID, CALM):
+        blocks.append(_block("[calm]", calm.items()))
+    blocks += [_block("[[expect]]", _expectation(one).items()) for one in scenario.expectations]
+    if schedule := write_words(scenario.schedule, SCHEDULE):
+        blocks.append(_block("[schedule]", schedule.items()))
+    return "\n".join(blocks)
+
+
+# ── tables ───────────────────────────────────────────────────────────────────────────────────
+
+
+def _top(scenario: Scenario) -> str:
+    lines = [f"title = {_value(scenario.title)}"]
+    if scenario.story:
+        lines.append(f"story = {_long_text(scenario.story)}")
+    lines.append(f"job = {_value(scenario.job)}")
+    if scenario.arguments:
+        lines.append(f"arguments = {_value(scenario.arguments)}")
+    lines.append(f"seeds = {_value({word.name: getattr(scenario.seeds, word.field) for word in SEEDS})}")
+    if scenario.lives:
+        lines.append(f"lives = {_value(scenario.lives)}")
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _block(head: str, pairs: Iterable[tuple[str, Any]]) -> str:
+    return f"{head}\n" + "".join(f"{_key(name)} = {_value(value)}\n" for name, value in pairs)
+
+
+def _input(one: Input) -> dict[str, Any]:
+    words = tuple(word for word in INPUT if not (word.field == "records" and one.count is not None))
+    count = {} if one.count is None else {"records": one.count}
+    said = write_words(one, words) | count
+    return {word.name: said[word.name] for word in INPUT if word.name in said}
+
+
+def _fault(fault: Fault) -> list[tuple[str, Any]]:
+    verb = verb_of(fault.weather)
+    life = [] if fault.life == 1 else [("life", fault.life)]
+    return [
+        write_trigger(fault.weather.when),
+        (verb.word, write_target(fault.weather)),
+        *write_words(fault.weather, verb.words).items(),
+        *life,
+    ]
+
+
+def _step(step: Step) -> list[tuple[str, Any]]:
+    return [write_trigger(step.when), *write_words(step, STEP).items()]
+
+
+def _expectation(about: Expectation) -> dict[str, Any]:
+    match about:
+        case AboutOutput():
+            first = {} if about.compare or about.sink else {"output": EVERY_SINK}
+            return first | write_words(about, EXPECT["output"])
+        case AboutState(state=None):
+            return {"state": SAME}
+        case AboutState():
+            return write_words(about, EXPECT["state"])
+        case AboutCheckpoint(checkpoint=checkpoint):
+            first_word, *others = EXPECT["checkpoint"]
+            return {first_word.name: first_word.kind.write(checkpoint)} | write_words(about, tuple(others))
+        case AboutJournal():
+            said = write_words(about, EXPECT["journal"])
+            if "where" in said:
+                said["where"] = write_where(about.where)
+            return said
+        case AboutStorage(pattern=pattern, on_disk=on_disk):
+            words = tuple(word for word in EXPECT["storage"] if word.field not in {"pattern", "disk"})
+            return {"disk" if on_disk else "storage": pattern} | write_words(about, words)
+        case AboutRegistry():
+            return write_words(about, EXPECT["retained"])
+        case AboutStatus():
+            return write_words(about, EXPECT["status"])
+
+
+# ── values ───────────────────────────────────────────────────────────────────────────────────
+
+
+def _key(name: Any) -> str:
+    if not isinstance(name, str):
+        raise InvalidScenario(f"a scenario can't hold the key {name!r}: keys of a table are text")
+    return name if _BARE.match(name) else _value(name)
+
+
+def _value(value: Any) -> str:
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case str():
+            return _short_text(value)
+        case int():
+            return f"{int(value):_}" if abs(value) >= 10_000 else str(int(value))
+        case float():
+            return repr(float(value))
+        case datetime() | time() | date():
+            return _moment(value)
+        case timedelta():
+            return _short_text(duration_text(value))
+        case Mapping():
+            return (
+                "{ " + ", ".join(f"{_key(name)} = {_value(said)}" for name, said in value.items()) + " }"
+                if value
+                else "{}"
+            )
+        case list() | tuple():
+            items = [_value(item) for item in value]
+            line = f"[{', '.join(items)}]"
+            return line if len(line) <= _WIDTH else "[\n" + "".join(f"  {item},\n" for item in items) + "]"
+        case _:
+            raise InvalidScenario(f"a scenario can't hold {value!r:.80}: TOML has no {type(value).__name__}")
+
+
+def _moment(value: datetime | date | time) -> str:
+    text = value.isoformat()
+    if not _MOMENT.match(text):
+        raise InvalidScenario(f"a scenario can't hold {value!r}: TOML has no such time")
+    return text
+
+
+def _short_text(text: str) -> str:
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        raise InvalidScenario(f"a scenario can't hold {text!r:.80}: it is not Unicode") from None
+    return json.dumps(str(text), ensure_ascii=False).replace("\x7f", "\\u007F")
+
+
+def _long_text(text: str) -> str:
+    """Text of several lines, as it is read; in it a quote is escaped only where three of them would end it."""
+    if "\n" not in text:
+        return _short_text(text)
+    lines = [_short_text(line)[1:-1].replace('\\"', '"').replace('"""', '""\\"') for line in text.split("\n")]
+    body = "\n".join(lines)
+    if body.endswith('"'):
+        body = body[:-1] + '\\"'
+    return f'"""\n{body}"""'
