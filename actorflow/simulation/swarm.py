@@ -1,9 +1,9 @@
 """A seed draws knobs and weather.
 
 The first kill of a seed falls at one of the steps of a checkpoint, from its trigger to the commit, each step in turn
-over the seeds, so that none of them is left to luck.  More than one seed in four kills again in the life that follows.
-Many seeds add other weather, at most one of each kind, stop a life as SIGTERM does, start the process again with
-another parallelism, or start another one while the first only stalls.
+over the seeds, so that none of them is left to luck.  Every third seed kills again in the life that follows.  Every
+seed has one fault more, many have two: what they are, when they strike and which knobs are turned is chosen by a guide
+(``guide.py``), so that pairs of them come as early as they can.  ``aims.py`` lists what there is to choose from.
 
 Draws are keyed by seed and purpose: the same seed draws the same on every machine, and what depends on the job (its
 operators, its kinds of sinks) changes nothing else.
@@ -11,37 +11,14 @@ operators, its kinds of sinks) changes nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 
 from actorflow.config import Buffers, Checkpoints, ExponentialDelay, Settings
+from actorflow.simulation.aims import FAULTS, MOMENTS, ONE_OF_MANY, STEPS, STEPS_IN_FILES, Circumstances
 from actorflow.simulation.chance import Chance
-from actorflow.simulation.weather import (
-    After,
-    At,
-    Drift,
-    FailDisk,
-    FailObjects,
-    Jump,
-    Kill,
-    LoseAnswer,
-    Moment,
-    OnDisk,
-    OnObject,
-    Partition,
-    Pause,
-    PowerCut,
-    Raise,
-    Replace,
-    Slow,
-    SlowObjects,
-    Stop,
-    TearDisk,
-    TearObjects,
-    Trigger,
-    Weather,
-)
+from actorflow.simulation.guide import PRIME, Choices, Guide, Luck
+from actorflow.simulation.weather import Kill, PowerCut, Weather
 
 __all__ = ("PROCESS", "STEPS", "Draw", "Knobs", "Shape", "draw")
 
@@ -107,40 +84,6 @@ class Knobs:
         )
 
 
-_MANIFEST = "*chk-*/_metadata"
-_COMMITTED = "*/committed/*"
-_PART = "*/part-*"
-
-Spot = Callable[[int], Trigger]
-
-STEPS: dict[str, Spot] = {
-    "triggered": lambda n: After("CheckpointTriggered", occurrence=n),
-    "barrier under way": lambda n: After("BarrierArrived", occurrence=n),
-    "instant": lambda n: After("SnapshotTaken", occurrence=n),
-    "upload": lambda n: OnObject("put", "*chk-*", Moment.DURING, occurrence=n),
-    "acknowledged": lambda n: After("CheckpointAcknowledged", occurrence=n),
-    "manifest before": lambda n: OnObject("put_if_absent", _MANIFEST, Moment.BEFORE, occurrence=n),
-    "manifest torn": lambda n: OnObject("put_if_absent", _MANIFEST, Moment.TORN, occurrence=n),
-    "manifest answer lost": lambda n: OnObject("put_if_absent", _MANIFEST, Moment.UNANSWERED, occurrence=n),
-    "manifest after": lambda n: After("ManifestWritten", occurrence=n),
-    "permit": lambda n: After("CheckpointCompleted", occurrence=n),
-    "commit before": lambda n: OnObject("put_if_absent", _COMMITTED, Moment.BEFORE, occurrence=n),
-    "commit between two": lambda n: OnObject("put_if_absent", _COMMITTED, Moment.UNANSWERED, occurrence=n),
-    "commit after": lambda n: OnObject("put_if_absent", _COMMITTED, Moment.AFTER, occurrence=n),
-    "subsumed": lambda n: After("CheckpointSubsumed", occurrence=n),
-    "restoring": lambda n: After("ActorRestored", occurrence=n),
-}
-"""Where a kill is aimed at, in the order of a checkpoint's life; ``moments.py`` says where it struck."""
-
-_IN_FILES: dict[str, Spot] = {
-    "commit before": lambda n: OnDisk("rename", _PART, Moment.BEFORE, occurrence=n),
-    "commit between two": lambda n: OnDisk("rename", _PART, Moment.UNANSWERED, occurrence=n),
-    "commit after": lambda n: OnDisk("rename", _PART, Moment.AFTER, occurrence=n),
-}
-
-_ONE_OF_MANY = ("barrier under way", "instant", "acknowledged", "commit before", "commit between two", "commit after")
-"""Steps that every checkpoint goes through several times."""
-
 _AFTER_A_CHECKPOINT = ("manifest after", "permit", "commit after")
 """Steps after which the next life has something to restore."""
 
@@ -155,131 +98,97 @@ class Draw:
     batch_us: int
 
 
-def draw(seed: int, shape: Shape = Shape()) -> Draw:
-    """Draw knobs and weather."""
+def draw(seed: int, shape: Shape = Shape(), *, guided: bool = True) -> Draw:
+    """Draw knobs and weather; without the guide all of it is chance, to be compared with."""
     chance = Chance(seed, "storm")
+    choices: Choices = Guide(seed) if guided else Luck(seed)
     steps = list(STEPS)
-    step = steps[seed % len(steps)]
-    aim = _Aim(chance, shape)
+    turn, again = choices.steps(len(steps))
+    step = steps[turn]
+    aim = _Aim(choices, chance, shape)
     second: Weather | None = None
     if step == "restoring":
         first = aim.at(_AFTER_A_CHECKPOINT[chance.below("before", len(_AFTER_A_CHECKPOINT))], "first")
         second = aim.at(step, "second", most=3)
     else:
         first = aim.at(step, "first")
-        if chance.happens("again", 0.3):
-            second = aim.at(steps[chance.below("again at", len(steps))], "second", most=2)
-    knobs = _knobs(seed, chance, inline=step != "upload")
+        if again is not None:
+            second = aim.at(steps[again], "second", most=2)
+    knobs = _knobs(choices, chance, inline=step != "upload")
     return Draw(
         knobs=knobs,
-        weather=(first, *_ways_to_end(chance), *_more(chance, shape, knobs)),
+        weather=(first, *_more(choices, chance, shape, knobs)),
         second=second,
         batch_us=500 + chance.below("batch", 4_000),
     )
 
 
-def _knobs(seed: int, chance: Chance, *, inline: bool) -> Knobs:
-    parallelism = [1 + chance.below("parallelism", 4)]
-    while len(parallelism) < 4 and chance.happens("another parallelism", 0.3):
-        parallelism.append(1 + chance.below("parallelism", 4))
-    concurrent = 1 + chance.happens("concurrent", 0.25)
+def _knobs(choices: Choices, chance: Chance, *, inline: bool) -> Knobs:
+    level = choices.level
+    parallelism = [1 + level("parallelism", 4)]
+    rescaled = level("rescaled to", PRIME)
+    if rescaled < 4 * 3:
+        parallelism.append(1 + rescaled % 4)
+        while len(parallelism) < 4 and chance.happens("another parallelism", 0.3):
+            parallelism.append(1 + chance.below("parallelism", 4))
+    concurrent = 1 + (level("concurrent", 4) == 0)
+    records = level("records", PRIME)
     return Knobs(
         parallelism=tuple(parallelism),
-        per_channel=1 + chance.below("per_channel", 8),
-        floating=chance.below("floating", 5),
-        records=(1, 8, 64, 256, 1_024)[chance.below("records", 5)] if seed % 7 == 0 else 32 << chance.below("size", 4),
-        every_ms=(10, 20, 40)[chance.below("every", 3)],
-        min_pause_ms=(0, 0, 5, 30)[chance.below("pause", 4)] if concurrent == 1 else 0,
-        timeout_ms=(30_000, 30_000, 600)[chance.below("timeout", 3)],
+        per_channel=1 + level("per_channel", 8),
+        floating=level("floating", 5),
+        records=_ODD_RECORDS[records] if records < len(_ODD_RECORDS) else 32 << records % 4,
+        every_ms=(10, 20, 40)[level("every", 3)],
+        min_pause_ms=(0, 0, 5, 30)[level("pause", 4)] if concurrent == 1 else 0,
+        timeout_ms=(30_000, 30_000, 600)[level("timeout", 3)],
         concurrent=concurrent,
-        tolerable=chance.below("tolerable", 4),
-        inline_below=20 * 1024 if inline and chance.happens("inline") else 0,
-        retained=1 + chance.below("retained", 3),
-        storage=STORE if chance.happens("storage", 0.6) else FOLDER,
+        tolerable=level("tolerable", 4),
+        inline_below=20 * 1024 if inline and level("inline", 2) else 0,
+        retained=1 + level("retained", 3),
+        storage=STORE if level("storage", 5) < 3 else FOLDER,
     )
+
+
+_ODD_RECORDS = (1, 8, 1_024)
+"""Sizes of batches that few seeds have: tiny ones take long, and a large one never fills."""
 
 
 class _Aim:
     """Aims a kill at a step."""
 
-    def __init__(self, chance: Chance, shape: Shape) -> None:
-        self._chance, self._spots = chance, STEPS | (_IN_FILES if shape.in_files else {})
+    def __init__(self, choices: Choices, chance: Chance, shape: Shape) -> None:
+        self._choices, self._chance = choices, chance
+        self._spots = STEPS | (STEPS_IN_FILES if shape.in_files else {})
 
     def at(self, step: str, which: str, most: int | None = None) -> Weather:
-        """Draw which time the step comes, and whether the power goes or only the process."""
-        chance = self._chance.scoped(which)
-        trigger = self._spots[step](1 + chance.below("occurrence", most or (12 if step in _ONE_OF_MANY else 4)))
-        return PowerCut(trigger, None, step) if chance.happens("power", 0.2) else Kill(trigger, None, step)
+        """Choose which time the step comes, and whether the power goes or only the process."""
+        if most is None:
+            number = self._choices.level("occurrence", 12 if step in ONE_OF_MANY else 4)
+            power = self._choices.level("power", 5) == 0
+        else:
+            number = self._chance.below(f"{which}: occurrence", most)
+            power = self._chance.happens(f"{which}: power", 0.2)
+        trigger = self._spots[step](1 + number)
+        return PowerCut(trigger, None, step) if power else Kill(trigger, None, step)
 
 
-def _when(chance: Chance, purpose: str) -> Trigger:
-    """Draw a moment in the life of a job that almost every job has."""
-    entries = (
-        ("CheckpointTriggered", 5),
-        ("SnapshotTaken", 12),
-        ("CheckpointAcknowledged", 12),
-        ("ManifestWritten", 4),
-        ("CheckpointCompleted", 4),
-        ("SinkPrepared", 8),
-        ("SinkCommitted", 8),
-        ("JobStarted", 2),
-        ("ActorFinished", 3),
-    )
-    entry, most = entries[chance.below(f"{purpose}: when", len(entries))]
-    occurrence = 1 + chance.below(f"{purpose}: occurrence", most)
-    return After(entry, occurrence=occurrence, later_ms=(0, 0, 1, 5)[chance.below(f"{purpose}: later", 4)])
-
-
-def _ways_to_end(chance: Chance) -> list[Weather]:
-    """Ways to end a life, beside being killed."""
-    ways: list[Weather] = []
-    if chance.happens("stop", 0.2):
-        ways.append(Stop(_when(chance, "stop")))
-    if chance.happens("replace", 0.12):
-        ways.append(Replace(_when(chance, "replace"), ms=(50, 300, 2_000)[chance.below("replaced for", 3)]))
-    return ways
-
-
-def _more(chance: Chance, shape: Shape, knobs: Knobs) -> list[Weather]:
-    """Other weather, at most one of each kind."""
-    if not chance.happens("more", 0.5):
-        return []
-    count = 1 + chance.below("more count", 3)
-    kinds: dict[str, Callable[[Trigger], Weather]] = {
-        "fail put": lambda when: FailObjects(when, "put*", count=count),
-        "fail list": lambda when: FailObjects(when, "list", count=count),
-        "fail get": lambda when: FailObjects(when, "get", count=count),
-        "fail delete": lambda when: FailObjects(when, "delete", count=count),
-        "tear": lambda when: TearObjects(when, "put*", count=count),
-        "lose answer": lambda when: LoseAnswer(when, "put*", count=count),
-        "lose answer of a manifest": lambda when: LoseAnswer(when, "put_if_absent", _MANIFEST),
-        "lose answer of a commit": lambda when: LoseAnswer(when, "put_if_absent", _COMMITTED),
-        "slow objects": lambda when: SlowObjects(when, "*", count=count, by_ms=500),
-        "pause": lambda when: Pause(when, None, 700),
-        "partition": lambda when: Partition(when, None, 300),
-        "jump": lambda when: Jump(when, None, -3_600_000),
-        "drift": lambda when: Drift(when, None, 10_000),
-        "kill": Kill,
-        "kill at any time": lambda _: Kill(At(chance.below("any time", 400)), PROCESS),
-        "kill at any request": lambda _: Kill(OnObject("*", "*", Moment.DURING, 1 + chance.below("request", 80))),
-    }
-    if shape.in_files or knobs.storage == FOLDER:
-        disk = ("create", "write", "sync", "link", "rename", "sync_folder", "remove")
-        moment = (Moment.BEFORE, Moment.DURING, Moment.UNANSWERED, Moment.AFTER)[chance.below("disk moment", 4)]
-        strike = OnDisk(
-            disk[chance.below("disk operation", len(disk))], "*", moment, 1 + chance.below("disk occurrence", 12)
+def _more(choices: Choices, chance: Chance, shape: Shape, knobs: Knobs) -> list[Weather]:
+    """Choose one fault, or a pair of them."""
+    level, faults, moments = choices.level, list(FAULTS.values()), list(MOMENTS.values())
+    columns = [("fault", "when")]
+    if level("pair", 2):
+        columns.append(("another", "another when"))
+    found: list[Weather] = []
+    for fault, when in columns:
+        circumstances = Circumstances(
+            every_ms=knobs.every_ms,
+            min_pause_ms=knobs.min_pause_ms,
+            timeout_ms=knobs.timeout_ms,
+            operator=shape.operators[level("operator", PRIME) % len(shape.operators)] if shape.operators else None,
+            on_disk=shape.in_files or knobs.storage == FOLDER,
+            count=1 + level("count", 3),
+            number=chance.below(f"{fault}: number", PRIME * PRIME),
         )
-        kinds |= {
-            "fail disk": lambda when: FailDisk(when, "*", count=count),
-            "fail sync": lambda when: FailDisk(when, "sync*", count=1),
-            "tear disk": lambda when: TearDisk(when, "write", count=1),
-            "power at any operation": lambda _: PowerCut(strike),
-            "kill at any operation": lambda _: Kill(strike),
-        }
-    if shape.operators:
-        operator = shape.operators[chance.below("more operator", len(shape.operators))]
-        kinds |= {
-            "raise": lambda when: Raise(when, operator),
-            "slow": lambda when: Slow(when, operator, by_ms=20, for_ms=500),
-        }
-    return [kind(_when(chance, name)) for name, kind in kinds.items() if chance.happens(name, 0.12)]
+        trigger = moments[level(when, len(moments))](chance.below(when, PRIME * PRIME), circumstances)
+        found += faults[level(fault, len(faults))](trigger, circumstances)
+    return found
