@@ -24,49 +24,48 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from actorflow.abc.connectors import Chunk, SourceContext
-from actorflow.config import (
-    Buffers,
-    Checkpoints,
-    ExponentialDelay,
-    FailureRate,
-    FixedDelay,
-    Guarantee,
-    NoRestart,
-    Retention,
-)
-from actorflow.connectors.function import source
-from actorflow.dataflow.job import Job
-from actorflow.dataflow.keyed import Context, HookContext, KeyedBroadcastOperator, KeyedOperator, Operator
-from actorflow.dataflow.states import (
-    AggregatingState,
-    BroadcastState,
-    ListState,
-    MapState,
-    ReducingState,
-    SplitList,
-    UnionList,
-    ValueState,
-)
-from actorflow.dataflow.stream import KeyedStream, Stream
-from actorflow.errors import (
-    AbortReason,
-    ActorflowError,
-    CheckpointAborted,
-    Fenced,
-    IncompatibleState,
-    InvalidConfig,
-    InvalidJob,
-    InvalidValue,
-    JobFailed,
-    OperatorFailed,
-    RestoreFailed,
-    StorageFailed,
-)
-from actorflow.model.registry import record
-from actorflow.protocol.lifecycle import JobStatus
-
 if TYPE_CHECKING:
+    from actorflow.abc.connectors import Chunk, SourceContext
+    from actorflow.config import (
+        Buffers,
+        Checkpoints,
+        ExponentialDelay,
+        FailureRate,
+        FixedDelay,
+        Guarantee,
+        NoRestart,
+        Retention,
+    )
+    from actorflow.connectors.function import source
+    from actorflow.dataflow.job import Job
+    from actorflow.dataflow.keyed import Context, HookContext, KeyedBroadcastOperator, KeyedOperator, Operator
+    from actorflow.dataflow.states import (
+        AggregatingState,
+        BroadcastState,
+        ListState,
+        MapState,
+        ReducingState,
+        SplitList,
+        UnionList,
+        ValueState,
+    )
+    from actorflow.dataflow.stream import KeyedStream, Stream
+    from actorflow.errors import (
+        AbortReason,
+        ActorflowError,
+        CheckpointAborted,
+        Fenced,
+        IncompatibleState,
+        InvalidConfig,
+        InvalidJob,
+        InvalidValue,
+        JobFailed,
+        OperatorFailed,
+        RestoreFailed,
+        StorageFailed,
+    )
+    from actorflow.model.registry import record
+    from actorflow.protocol.lifecycle import JobStatus
     from actorflow.runtime.environment import Environment, run
     from actorflow.runtime.handle import JobHandle
 
@@ -117,35 +116,87 @@ __all__ = (
     "source",
 )
 
-_ON_USE = {
-    "Environment": "actorflow.runtime.environment",
-    "JobHandle": "actorflow.runtime.handle",
-    "run": "actorflow.runtime.environment",
+_SIDE_DOORS = ("abc", "connectors", "simulation", "storage")
+
+_ROOMS = {
+    "abc.connectors": ("Chunk", "SourceContext"),
+    "config": (
+        "Buffers",
+        "Checkpoints",
+        "ExponentialDelay",
+        "FailureRate",
+        "FixedDelay",
+        "Guarantee",
+        "NoRestart",
+        "Retention",
+    ),
+    "connectors.function": ("source",),
+    "dataflow.job": ("Job",),
+    "dataflow.keyed": ("Context", "HookContext", "KeyedBroadcastOperator", "KeyedOperator", "Operator"),
+    "dataflow.states": (
+        "AggregatingState",
+        "BroadcastState",
+        "ListState",
+        "MapState",
+        "ReducingState",
+        "SplitList",
+        "UnionList",
+        "ValueState",
+    ),
+    "dataflow.stream": ("KeyedStream", "Stream"),
+    "errors": (
+        "AbortReason",
+        "ActorflowError",
+        "CheckpointAborted",
+        "Fenced",
+        "IncompatibleState",
+        "InvalidConfig",
+        "InvalidJob",
+        "InvalidValue",
+        "JobFailed",
+        "OperatorFailed",
+        "RestoreFailed",
+        "StorageFailed",
+    ),
+    "model.registry": ("record",),
+    "protocol.lifecycle": ("JobStatus",),
+    "runtime.environment": ("Environment", "run"),
+    "runtime.handle": ("JobHandle",),
 }
-"""What loads when it is first used: a program that only builds a job, or only imports, does not pay for the engine."""
+"""Where each name lives.  It loads when it is first used: whoever imports one thing, or is only imported (as pytest
+does with our plugin), does not pay for the others."""
+
+_HIDDEN = {name: f"{__name__}.{room}" for room, names in _ROOMS.items() for name in names}
 
 
-def _show_as_ours(value: Any) -> Any:
-    """Let a ``repr`` show the path that a user writes."""
-    if getattr(value, "__module__", "").startswith("actorflow."):
-        value.__module__ = __name__
-    return value
+def _show_what_is_loaded() -> None:
+    """Let the ``repr`` of everything that is loaded by now show the path that a user writes."""
+    from sys import modules
+
+    for name, module in list(_HIDDEN.items()):
+        value = getattr(modules.get(module), name, None)
+        if value is not None:
+            value.__module__ = __name__
+            globals()[name] = value
+            _HIDDEN.pop(name, None)
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _ON_USE:
-        raise AttributeError(f"module 'actorflow' has no attribute {name!r}")
-    from importlib import import_module
+if not TYPE_CHECKING:  # else a type checker would believe in any name
 
-    value = globals()[name] = _show_as_ours(getattr(import_module(_ON_USE[name]), name))
-    return value
+    def __getattr__(name: str) -> Any:
+        """Load a name, or a side door."""
+        from importlib import import_module
+
+        if name in _SIDE_DOORS:
+            return import_module(f"{__name__}.{name}")
+        if (module := _HIDDEN.get(name)) is not None:
+            import_module(module)
+            _show_what_is_loaded()
+        try:
+            return globals()[name]
+        except KeyError:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name, obj=None) from None
 
 
 def __dir__() -> list[str]:
     return sorted(__all__)
-
-
-for _name in __all__:
-    if _name not in _ON_USE:
-        _show_as_ours(globals()[_name])
-del _name

@@ -91,6 +91,13 @@ class Job:
                 sink = stand_in(name, node.operator.sink)
                 node.operator = replace(node.operator, writes=sink, annotated=(*node.operator.annotated, sink))
 
+    def replace_sources(self, stand_in: Callable[[str, Source[Any]], Source[Any]]) -> None:
+        """Put what ``stand_in(name, source)`` answers in the place of each source; what its records are stays known."""
+        for name, node in self._named():
+            if isinstance(node.operator, Read):
+                source = stand_in(name, node.operator.reads)
+                node.operator = replace(node.operator, reads=source, annotated=(*node.operator.annotated, source))
+
     def _add(
         self,
         operator: Operator,

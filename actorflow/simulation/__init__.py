@@ -6,6 +6,9 @@ same output and the same state.  What ``actorflow simulate`` does, as a test.
     def test_my_job_survives_anything() -> None:
         simulation.check(my_job, seeds=range(50))
 
+For one story of that job, told step by step: a ``Harness`` pushes its records, holds its time in the hand, kills and
+restores it.  Both come to pytest as fixtures, by a plugin (``pytest_plugin.py``).
+
 For a program of yours: ``run`` is ``asyncio.run`` on virtual time, in an order that a seed draws.  A ``Universe`` has
 machines, disks, storage and processes that can be killed; the weather says what goes wrong, and when.
 
@@ -37,10 +40,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from actorflow.simulation import contracts
     from actorflow.simulation.digest import digest_of_digests, journal_digest
+    from actorflow.simulation.harness import Harness
     from actorflow.simulation.loop import Deadlock, Overdue, SimulatedLoop, run
     from actorflow.simulation.oracle import Report, SeedFailed, check
     from actorflow.simulation.process import Ending, Outcome, Process
     from actorflow.simulation.steps import Severed
+    from actorflow.simulation.virtual_clock import VirtualClock
     from actorflow.simulation.weather import (
         After,
         At,
@@ -127,6 +132,7 @@ __all__ = (
     "TearObjects",
     "Trigger",
     "Universe",
+    "VirtualClock",
     "Way",
     "Weather",
     "check",
@@ -139,6 +145,7 @@ __all__ = (
 _BESIDE_WEATHER = {
     "Deadlock": "loop",
     "Ending": "process",
+    "Harness": "harness",
     "Machine": "world",
     "Outcome": "process",
     "Overdue": "loop",
@@ -148,6 +155,7 @@ _BESIDE_WEATHER = {
     "Severed": "steps",
     "SimulatedLoop": "loop",
     "Universe": "world",
+    "VirtualClock": "virtual_clock",
     "check": "oracle",
     "digest_of_digests": "digest",
     "journal_digest": "digest",
