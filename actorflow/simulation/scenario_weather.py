@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields
+from enum import StrEnum
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -33,11 +34,16 @@ from actorflow.simulation.weather import (
     Drift,
     FailDisk,
     FailObjects,
+    FailRequests,
     Jump,
     Kill,
     LoseAnswer,
+    LoseAnswers,
     LoseDisk,
+    LoseDiskAnswer,
     Moment,
+    OnBroker,
+    OnDatabase,
     OnDisk,
     OnObject,
     Partition,
@@ -45,8 +51,13 @@ from actorflow.simulation.weather import (
     PowerCut,
     Raise,
     Replace,
+    Rewind,
+    Service,
     Slow,
+    SlowDisk,
     SlowObjects,
+    SlowRequests,
+    Stall,
     Stop,
     TearDisk,
     TearObjects,
@@ -76,11 +87,20 @@ OPERATIONS: dict[str, tuple[str, ...]] = {
         *("create", "write", "sync", "rename", "link", "remove", "make_folder", "remove_folder", "sync_folder"),
         *("open", "read", "size", "list_folder", "list_tree"),
     ),
+    "broker": (
+        *("init", "commit", "abort", "append", "read", "offsets", "end_of_epoch"),
+        *("create", "partitions", "transactions"),
+    ),
+    "database": (
+        *("get", "insert", "upsert", "delete", "create", "rows", "begin", "commit", "rollback"),
+        *("prepare", "commit_prepared", "rollback_prepared", "prepared"),
+    ),
 }
 """What is done to each seam, by the word that names it."""
 
-_NAMED = {"object": "name", "disk": "path"}
-_TORN = {"object": ("put", "put_if_absent"), "disk": ("write",)}
+_ON: dict[str, type[OnObject]] = {"object": OnObject, "disk": OnDisk, "broker": OnBroker, "database": OnDatabase}
+_SERVICES = ("broker", "database")
+_TORN: dict[str, tuple[str, ...]] = {"object": ("put", "put_if_absent"), "disk": ("write",)}
 
 
 def _operation(seam: str) -> Kind:
@@ -109,26 +129,28 @@ def _ppm(value: Any) -> int:
     return value
 
 
-def _way(value: Any) -> Way:
-    return Way(one_of(way.value for way in Way).read(value))
+def _one_of(choices: type[StrEnum]) -> Kind:
+    texts = one_of(choice.value for choice in choices)
+    return Kind(lambda value: choices(texts.read(value)), str)
 
 
-def _moment(value: Any) -> Moment:
-    return Moment(one_of(moment.value for moment in Moment).read(value))
-
-
-_MOMENT = Word("moment", "moment", Kind(_moment, lambda moment: str(Moment(moment))))
+_MOMENT = Word("moment", "moment", _one_of(Moment))
 _OCCURRENCE = Word("occurrence", "occurrence", COUNT)
 _PROCESS = Word("process", "process", NAME)
 _LATER = Word("later", "later_ms", DURATION)
 _FOR = Word("for", "ms", SOME_DURATION, required=True)
 _COUNT = Word("count", "count", COUNT)
+_BY = Word("by", "by_ms", SOME_DURATION, required=True)
 _AIMS_AT = Word("aims_at", "step", NAME)
+
+
+def _pattern_on(seam: str) -> Word:
+    return Word("path" if seam == "disk" else "name", "pattern", TEXT)
 
 
 def operation_words(seam: str) -> tuple[Word, ...]:
     """Return the words of a table that names an operation on a seam."""
-    return (Word(seam, "operation", _operation(seam), required=True), Word(_NAMED[seam], "pattern", TEXT), _PROCESS)
+    return (Word(seam, "operation", _operation(seam), required=True), _pattern_on(seam), _PROCESS)
 
 
 AFTER = (_OCCURRENCE, _LATER, _PROCESS)
@@ -178,11 +200,13 @@ def _read_on(table: Mapping[str, Any], tell: Tell, read_words: ReadWords) -> OnO
     found = read_words(table, (*operation_words(seams[0]), _MOMENT, _OCCURRENCE), "on")
     if found is None:
         return None
-    torn = _TORN[seams[0]]
+    torn = _TORN.get(seams[0], ())
     if found.get("moment") is Moment.TORN and not any(fnmatchcase(name, found["operation"]) for name in torn):
-        tell(f"on: moment = 'torn' is for {' and '.join(torn)}, and not for {found['operation']}")
+        tell(
+            f"on: moment = 'torn' is for {' and '.join(torn) or 'objects and disks'}, and not for {found['operation']}"
+        )
         return None
-    return (OnDisk if seams == ["disk"] else OnObject)(**found)
+    return _ON[seams[0]](**found)
 
 
 def write_trigger(trigger: Trigger) -> tuple[str, Any]:
@@ -193,7 +217,7 @@ def write_trigger(trigger: Trigger) -> tuple[str, Any]:
         case After(entry=entry, where=where):
             return "after", {"journal": entry, **write_where(where), **write_words(trigger, AFTER)}
         case _:
-            seam = "disk" if isinstance(trigger, OnDisk) else "object"
+            seam = next(seam for seam, kind in _ON.items() if type(trigger) is kind)
             return "on", write_words(trigger, (*operation_words(seam), _MOMENT, _OCCURRENCE))
 
 
@@ -237,12 +261,21 @@ VERBS = (
     Verb("pause", Pause, (_FOR,), names="process"),
     Verb("stop", Stop, names="process"),
     Verb("replace", Replace, (_FOR,), names="process"),
-    Verb("partition", Partition, (_FOR, Word("way", "way", Kind(_way, str))), names="process"),
+    Verb(
+        "partition",
+        Partition,
+        (_FOR, Word("way", "way", _one_of(Way)), Word("from", "service", _one_of(Service))),
+        names="process",
+    ),
+    Verb("stall", Stall, (_FOR,), names="service"),
+    Verb(
+        "rewind", Rewind, (Word("count", "count", COUNT, required=True), Word("name", "pattern", TEXT)), names="service"
+    ),
     Verb("raise", Raise, names="operator"),
     Verb(
         "slow",
         Slow,
-        (Word("by", "by_ms", SOME_DURATION, required=True), Word("for", "for_ms", SOME_DURATION, required=True)),
+        (_BY, Word("for", "for_ms", SOME_DURATION, required=True)),
         names="operator",
     ),
     Verb("drift", Drift, (Word("millionths", "ppm", Kind(_ppm), required=True),), names="target"),
@@ -250,9 +283,14 @@ VERBS = (
     Verb("fail", FailObjects, (_COUNT,), seam="object"),
     Verb("tear", TearObjects, (_COUNT,), seam="object"),
     Verb("lose_answer", LoseAnswer, (_COUNT,), seam="object"),
-    Verb("slow", SlowObjects, (Word("by", "by_ms", SOME_DURATION, required=True), _COUNT), seam="object"),
+    Verb("slow", SlowObjects, (_BY, _COUNT), seam="object"),
     Verb("fail", FailDisk, (_COUNT,), seam="disk"),
     Verb("tear", TearDisk, (_COUNT,), seam="disk"),
+    Verb("lose_answer", LoseDiskAnswer, (_COUNT,), seam="disk"),
+    Verb("slow", SlowDisk, (_BY, _COUNT), seam="disk"),
+    *(Verb("fail", FailRequests, (_COUNT,), seam=service) for service in _SERVICES),
+    *(Verb("lose_answer", LoseAnswers, (_COUNT,), seam=service) for service in _SERVICES),
+    *(Verb("slow", SlowRequests, (_BY, _COUNT), seam=service) for service in _SERVICES),
 )
 
 
@@ -263,7 +301,8 @@ def verbs_of(word: str) -> list[Verb]:
 
 def verb_of(weather: Weather) -> Verb:
     """Return the verb of a weather."""
-    return next(verb for verb in VERBS if verb.weather is type(weather))
+    fit = [verb for verb in VERBS if verb.weather is type(weather)]
+    return next(verb for verb in fit if verb.seam not in _SERVICES or getattr(weather, "service", "") == verb.seam)
 
 
 def read_target(verbs: list[Verb], value: Any, tell: Tell, read_words: ReadWords) -> tuple[Verb, dict[str, Any]] | None:
@@ -277,7 +316,8 @@ def read_target(verbs: list[Verb], value: Any, tell: Tell, read_words: ReadWords
             tell(f"{word}: needs one of {', '.join(verb.seam for verb in seams)}, and the operation on it")
             return None
         found = read_words(value, operation_words(meant[0].seam), word)
-        return None if found is None else (meant[0], found)
+        service = {"service": Service(meant[0].seam)} if meant[0].seam in _SERVICES else {}
+        return None if found is None else (meant[0], found | service)
     if named is None:
         tell(f"{word} = {value!r} must be a table such as {{ {seams[0].seam} = {OPERATIONS[seams[0].seam][0]!r} }}")
         return None
@@ -288,6 +328,11 @@ def read_target(verbs: list[Verb], value: Any, tell: Tell, read_words: ReadWords
     except ValueError as error:
         tell(f"{word} = {value!r} {error}")
         return None
+    if named.names == "service":
+        if name not in _SERVICES:
+            tell(f"{word} = {value!r} must be one of {' and '.join(_SERVICES)}; {nearest(name, _SERVICES)}")
+            return None
+        return named, {"service": Service(name)}
     if named.weather is Raise:
         operator, slash, subtask = name.rpartition("/")
         if slash and subtask.isdecimal() and subtask.isascii() and operator:
@@ -303,4 +348,4 @@ def write_target(weather: Weather) -> Any:
     if isinstance(weather, Raise) and weather.subtask is not None:
         return f"{weather.operator}/{weather.subtask}"
     name = getattr(weather, verb.names)
-    return True if name is None else name
+    return True if name is None else str(name)
