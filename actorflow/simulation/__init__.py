@@ -94,6 +94,7 @@ __all__ = (
     "Ending",
     "FailDisk",
     "FailObjects",
+    "Harness",
     "FailRequests",
     "Jump",
     "Kill",
