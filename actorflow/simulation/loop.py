@@ -27,7 +27,8 @@ import logging
 import sys
 import threading
 import weakref
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator, Iterator
+from contextlib import contextmanager
 from contextvars import Context, copy_context
 from datetime import timedelta
 from typing import Any, TypeVar, TypeVarTuple
@@ -45,7 +46,7 @@ from actorflow.simulation.steps import (
     where,
 )
 
-__all__ = ("Deadlock", "Overdue", "SimulatedLoop", "run")
+__all__ = ("Deadlock", "Overdue", "SimulatedLoop", "run", "surroundings_frozen")
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -65,6 +66,9 @@ _CANCELLED_TIMERS = 256
 """Cancelled timers that are kept at least, before all of them are cleared away."""
 
 _MULTIPLIER, _INCREMENT, _MASK = 6364136223846793005, 1442695040888963407, (1 << 64) - 1
+
+_frozen = 0
+"""How many of those who run programs have put their surroundings out of the collector's sight, one within another."""
 
 
 class Deadlock(ActorflowError):
@@ -301,68 +305,65 @@ class SimulatedLoop(NothingOutside):
         self._check_open()
         if self._thread is not None or asyncio._get_running_loop() is not None:  # noqa: SLF001  # meant for loops
             raise RuntimeError("an event loop is already running in this thread")
-        hooks, collects = sys.get_asyncgen_hooks(), gc.isenabled()
-        gc.disable()
-        if freezes := gc.get_freeze_count() == 0:
-            gc.freeze()  # what was there before is not looked at again and again
+        hooks = sys.get_asyncgen_hooks()
         self._thread = threading.get_ident()
         sys.set_asyncgen_hooks(firstiter=self._generator_begins, finalizer=self._generator_forgotten)
         asyncio._set_running_loop(self)  # noqa: SLF001  # meant for loops
         try:
-            self._run_round()
-            while not self._stopping:
-                self._run_round()
+            with surroundings_frozen():
+                self._run_rounds()
         finally:
             self._stopping = False
             self._thread = None
             asyncio._set_running_loop(None)  # noqa: SLF001
             sys.set_asyncgen_hooks(*hooks)
-            if freezes:
-                gc.unfreeze()
-            if collects:
-                gc.enable()
 
-    def _run_round(self) -> None:
-        """Run everything that is ready now, and nothing that becomes ready meanwhile."""
+    def _run_rounds(self) -> None:
+        """Run everything that is ready, and nothing that becomes ready meanwhile; again and again, until stopped."""
         timers = self._timers
-        if not self._ready or self._spinning > _SPIN_LIMIT:
-            self._jump()
-        while timers and timers[0][0] <= self._time:
-            step = heapq.heappop(timers)[2]
-            if step.is_cancelled:
-                self._timers_cancelled -= 1
-            else:
-                step.timer_cancelled = None
-                self._ready.append(step)
-        self._spinning += 1
-        batch, self._ready = self._ready, []
-        if self._held or self._buried:
-            batch = self._living(batch)
-        if len(batch) > 1:
-            batch = self._permuted(batch)
-        begun = 0
-        try:
-            for step in batch:
-                begun += 1
-                callback = step.callback
-                if callback is None:
-                    continue
-                self._owner = step.owner
-                self.steps += 1
-                try:
-                    step.context.run(callback, *step.arguments)
-                except (SystemExit, KeyboardInterrupt):
-                    raise
-                except BaseException as error:  # a callback has no caller
-                    self.call_exception_handler(
-                        {"message": f"exception in callback {callback!r}", "exception": error, "handle": step}
-                    )
-        finally:
-            self._owner = 0
-            self._ready[:0] = batch[begun:]
-        if self.steps >= self._collect_at:
-            self._collect_at = self.steps + _COLLECT_EVERY
-            gc.collect()
+        while True:
+            if not self._ready or self._spinning > _SPIN_LIMIT:
+                self._jump()
+            now = self._time
+            while timers and timers[0][0] <= now:
+                step = heapq.heappop(timers)[2]
+                if step.is_cancelled:
+                    self._timers_cancelled -= 1
+                else:
+                    step.timer_cancelled = None
+                    self._ready.append(step)
+            self._spinning += 1
+            batch, self._ready = self._ready, []
+            if self._held or self._buried:
+                batch = self._living(batch)
+            if len(batch) > 1:
+                batch = self._permuted(batch)
+            begun = 0
+            try:
+                for step in batch:
+                    begun += 1
+                    callback = step.callback
+                    if callback is None:
+                        continue
+                    self._owner = step.owner
+                    self.steps += 1
+                    try:
+                        step.context.run(callback, *step.arguments)
+                    except (SystemExit, KeyboardInterrupt):
+                        raise
+                    except BaseException as error:  # a callback has no caller
+                        self.call_exception_handler(
+                            {"message": f"exception in callback {callback!r}", "exception": error, "handle": step}
+                        )
+            finally:
+                self._owner = 0
+                if begun < len(batch):
+                    self._ready[:0] = batch[begun:]
+            if self.steps >= self._collect_at:
+                self._collect_at = self.steps + _COLLECT_EVERY
+                gc.collect()
+            if self._stopping:
+                return
 
     def _permuted(self, batch: list[Step]) -> list[Step]:
         """Sort by owner, then draw one of the orders that keep each owner's own order."""
@@ -376,11 +377,12 @@ class SimulatedLoop(NothingOutside):
         self.rounds += 1
         if self.shuffle_rounds is not None and self.rounds > self.shuffle_rounds:
             return [queues[owner].pop() for owner in owners]
-        state = mix(self._order, self.rounds)
+        state = self._order
         for index in range(len(owners) - 1, 0, -1):
             state = (state * _MULTIPLIER + _INCREMENT) & _MASK
             other = (state >> 32) * (index + 1) >> 32
             owners[index], owners[other] = owners[other], owners[index]
+        self._order = state
         if state & 0x700000000 == 0:  # one round in eight leaves its last owner out, so that others get ahead of it
             late = owners[-1]
             self._ready.extend(reversed(queues[late]))
@@ -507,6 +509,28 @@ class SimulatedLoop(NothingOutside):
         return "\n".join(lines)
 
 
+@contextmanager
+def surroundings_frozen() -> Iterator[None]:
+    """Where programs run: the collector stands still, and what was there before is not looked at again and again.
+
+    Between two programs of many, whoever runs them collects; automatic collections would come at any step.
+    """
+    global _frozen  # noqa: PLW0603  # as the collector is: there is one in a process
+    collects = gc.isenabled()
+    gc.disable()
+    if freezes := not _frozen and gc.get_freeze_count() == 0:  # counting takes as long as there is much to count
+        gc.freeze()
+    _frozen += 1
+    try:
+        yield
+    finally:
+        _frozen -= 1
+        if freezes:
+            gc.unfreeze()
+        if collects:
+            gc.enable()
+
+
 def run(
     function: Callable[..., Coroutine[Any, Any, T]], *args: Any, seed: int = 0, within: timedelta | None = None
 ) -> T:
@@ -517,5 +541,5 @@ def run(
     loop = SimulatedLoop(seed)
     if within is not None:
         loop.deadline = within.total_seconds()
-    with asyncio.Runner(loop_factory=lambda: loop) as runner:
+    with surroundings_frozen(), asyncio.Runner(loop_factory=lambda: loop) as runner:
         return runner.run(function(*args))

@@ -21,6 +21,7 @@ from actorflow.model import journal
 from actorflow.simulation.digest import digest_of_digests
 from actorflow.simulation.lives import Lives
 from actorflow.simulation.loop import run as run_simulated
+from actorflow.simulation.loop import surroundings_frozen
 from actorflow.simulation.runs import Run, SeedFailed
 from actorflow.simulation.subject import Subject
 from actorflow.simulation.swarm import draw
@@ -67,14 +68,15 @@ def _run(subject: Subject, seed: int, *, storm: bool) -> Run:
         begun.append(Lives(subject, seed, drawn, storm=storm))
         return await begun[0].run()
 
-    try:
-        return run_simulated(run, seed=seed)
-    except Exception as error:
-        weather = "its storm" if storm else "calm weather"
-        lines = begun[0].told if begun else ()
-        raise SeedFailed(f"seed {seed}, in {weather}: {_told(error)}", lines) from error
-    finally:
-        gc.collect()  # nothing was collected meanwhile, and the next run would take what is left for its surroundings
+    with surroundings_frozen():
+        try:
+            return run_simulated(run, seed=seed)
+        except Exception as error:
+            weather = "its storm" if storm else "calm weather"
+            lines = begun[0].told if begun else ()
+            raise SeedFailed(f"seed {seed}, in {weather}: {_told(error)}", lines) from error
+        finally:
+            gc.collect()  # nothing was collected meanwhile
 
 
 def _told(error: Exception) -> str:
@@ -102,15 +104,9 @@ def run_seed(subject: Subject, seed: int, invariant: Invariant | None = None) ->
 @contextmanager
 def many() -> Iterator[None]:
     """Where many runs follow one another: the collector does not look at their surroundings again and again."""
-    if gc.get_freeze_count():
-        yield
-        return
     gc.collect()
-    gc.freeze()
-    try:
+    with surroundings_frozen():
         yield
-    finally:
-        gc.unfreeze()
 
 
 def _compare(seed: int, calm: Run, storm: Run) -> None:
