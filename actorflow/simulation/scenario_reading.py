@@ -410,6 +410,8 @@ class _Reader:
         if "disk" in found:
             if "pattern" in found:
                 table.tell("is about storage and about the disk: give each a table of its own")
+            if "after_checkpoint" in found:
+                table.tell("looks at the disk after a checkpoint: what is on it is known in the end only")
             found["pattern"], found["on_disk"] = found.pop("disk"), True
         if "names" in found and ("at_least" in found or "at_most" in found):
             table.tell("says all names, and how many there are")
