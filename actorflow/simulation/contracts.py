@@ -1,4 +1,4 @@
-"""What must a source, a sink, an object store and a disk hold, whoever wrote them?
+"""What must a source, a sink, an object store, a disk and a state backend hold, whoever wrote them?
 
 One page that shows the contract suites.  Ours and yours run against the same ones, in the simulator and outside of it.
 
@@ -13,12 +13,17 @@ One page that shows the contract suites.  Ours and yours run against the same on
     def test_my_store():
         asyncio.run(check_object_store(my_store))
 
-The promises of connectors stand in ``contracts_connectors.py``, those of storage in ``contracts_storage.py``.  A
-promise that is not kept is an ``AssertionError``.
+    @pytest.mark.parametrize("check", BACKEND_CHECKS)
+    def test_my_backend(check):
+        check(BackendArm(make=MyBackend))
+
+The promises of connectors stand in ``contracts_connectors.py``, those of storage in ``contracts_storage.py``, those of
+state in ``contracts_backends.py``.  A promise that is not kept is an ``AssertionError``.
 """
 
 from __future__ import annotations
 
+from actorflow.simulation.contracts_backends import BACKEND_CHECKS, BackendArm
 from actorflow.simulation.contracts_connectors import (
     SINK_CHECKS,
     SOURCE_CHECKS,
@@ -31,9 +36,11 @@ from actorflow.simulation.contracts_connectors import (
 from actorflow.simulation.contracts_storage import check_disk, check_object_store
 
 __all__ = (
+    "BACKEND_CHECKS",
     "SINK_CHECKS",
     "SOURCE_CHECKS",
     "TRANSACTIONAL_SINK_CHECKS",
+    "BackendArm",
     "Permit",
     "SinkArm",
     "SourceArm",

@@ -29,7 +29,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -227,14 +226,10 @@ class ScenarioTest(pytest.Item):
                     if played.failures:
                         self._fail(played)
 
-        folder = str(self.config.rootpath)  # where a command line that runs the scenario stands
-        sys.path.append(folder)
         try:
             off_the_loop(play)
         except ActorflowError as error:
             pytest.fail(str(error), pytrace=False)
-        finally:
-            sys.path.remove(folder)
 
     def _fail(self, played: Played) -> NoReturn:
         _show_journal(self, played.lines)
