@@ -9,6 +9,7 @@ or, without the command line, ``python -m actorflow.examples.word_count book.txt
 from __future__ import annotations
 
 import sys
+from functools import lru_cache
 
 import actorflow as af
 from actorflow.connectors import console, files, generator
@@ -46,6 +47,7 @@ def row(counted: tuple[str, int]) -> str:
     return f"{word}\t{count}"
 
 
+@lru_cache(maxsize=1_000)  # a job that is restarted makes the same lines again
 def made_up(index: int) -> str:
     """Line ``index`` of a text that nobody wrote: ten words, some of them much more frequent than others."""
     draws = [generator.draw(index, place) for place in range(10)]

@@ -16,6 +16,7 @@ import types
 import typing
 from collections.abc import Iterator, Mapping
 from enum import Enum
+from functools import cache
 from typing import Any, Final
 
 from actorflow.model.shapes import is_recordable
@@ -23,6 +24,8 @@ from actorflow.model.shapes import is_recordable
 __all__ = ("class_hints", "function_hints", "function_types", "types_in")
 
 _DEEPEST: Final = 100
+
+_OURS: Final = f"{__name__.partition('.')[0]}."
 
 
 def types_in(annotation: Any, *, scope: Mapping[str, Any] | None = None) -> list[type]:
@@ -34,6 +37,17 @@ def types_in(annotation: Any, *, scope: Mapping[str, Any] | None = None) -> list
 
 def function_types(function: Any) -> list[type]:
     """Return those that a function's parameters and result name, or the methods of a class or an instance."""
+    cls = function if isinstance(function, type) else type(function)
+    return list(_types_of_ours(cls)) if cls.__module__.startswith(_OURS) else _types_of(function)
+
+
+@cache
+def _types_of_ours(cls: type) -> tuple[type, ...]:
+    """The same for a class of our own, which is as it is; a user's may name what comes later."""
+    return tuple(_types_of(cls))
+
+
+def _types_of(function: Any) -> list[type]:
     walk = _Walk(_closure(function))
     for hints in _callable_hints(function):
         for hint in hints.values():

@@ -10,6 +10,7 @@ of the digest of a simulated run.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
+from functools import cache
 from typing import Any
 
 __all__ = (
@@ -54,6 +55,7 @@ __all__ = (
     "StorageRetried",
     "WeatherStruck",
     "lasting_fields",
+    "lasting_names",
 )
 
 
@@ -83,7 +85,13 @@ class Line:
 
 def lasting_fields(entry: Entry) -> list[tuple[str, Any]]:
     """The fields that belong to a digest, in declared order."""
-    return [(f.name, getattr(entry, f.name)) for f in fields(entry) if not f.metadata.get("volatile")]
+    return [(name, getattr(entry, name)) for name in lasting_names(type(entry))]
+
+
+@cache
+def lasting_names(kind: type[Entry]) -> tuple[str, ...]:
+    """The names of those fields."""
+    return tuple(f.name for f in fields(kind) if not f.metadata.get("volatile"))
 
 
 # ── job ──────────────────────────────────────────────────────────────────────────────────────
