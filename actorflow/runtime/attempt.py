@@ -27,6 +27,7 @@ from actorflow.model.ids import ActorId, ChannelId
 from actorflow.model.key_groups import key_group, subtask_of, token_of
 from actorflow.protocol.alignment import Alignment
 from actorflow.protocol.lifecycle import ActorStatus, JobStatus
+from actorflow.protocol.machine import Machine
 from actorflow.runtime.actor import Actor, Ask, CheckpointDone, Drain, Inject
 from actorflow.runtime.async_lane import AsyncLane
 from actorflow.runtime.checkpointing import Checkpointing
@@ -480,6 +481,15 @@ class Attempt:
                 for actors in chains.values()
             ),
         )
+
+    def machines(self) -> list[tuple[str, Machine[Any, Any]]]:
+        """What decides in this attempt, by name."""
+        found = self._checkpointing.machines()
+        for actor in self.actors.values():
+            found.append((f"actor {actor.id} ({actor.status})", actor.alignment))
+            if actor.committer is not None:
+                found.append((f"commits of {actor.id}", actor.committer.machine))
+        return found
 
     @property
     def is_running(self) -> bool:

@@ -30,6 +30,7 @@ from actorflow.model.manifest import Manifest, OperatorSnapshot, SubtaskSnapshot
 from actorflow.protocol import admission, coordinator
 from actorflow.protocol.fencing import CommitPermit
 from actorflow.protocol.lifecycle import JobStatus
+from actorflow.protocol.machine import Machine
 from actorflow.runtime.actor import Actor, CheckpointDone, Inject
 from actorflow.runtime.collector import Collector
 from actorflow.runtime.handle import CheckpointInfo
@@ -120,6 +121,10 @@ class Checkpointing:
         self._last_completed: CheckpointInfo | None = None
         self._last_abort = ""
         self.completed_count = self.failed_count = 0
+
+    def machines(self) -> list[tuple[str, Machine[Any, Any]]]:
+        """What decides here, by name."""
+        return [("admission", self._admission), ("coordinator", self._coordinator)]
 
     # ── life ─────────────────────────────────────────────────────────────────────────────────
 

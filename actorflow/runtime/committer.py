@@ -41,6 +41,11 @@ class Committer:
         self._resting: list[anyio.Event] = []
         self._cause = ""
 
+    @property
+    def machine(self) -> two_phase.TwoPhaseCommit:
+        """What decides here, for whoever asks what happened."""
+        return self._machine
+
     async def restore(self, elements: list[Any], permit: CommitPermit | None) -> None:
         """Commit what the restored checkpoint left: ``[checkpoint, committable]`` each."""
         left: dict[int, list[Any]] = {}

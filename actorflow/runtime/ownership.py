@@ -23,6 +23,7 @@ from actorflow.model.paths import MANIFEST_NAME, Home
 from actorflow.protocol import fencing
 from actorflow.protocol.fencing import CommitPermit, Effect
 from actorflow.protocol.fencing_steps import Event
+from actorflow.protocol.machine import Machine
 from actorflow.protocol.ownership import Base, Claim, FromCheckpoint, FromPath, Latest, Nothing, Path, Told
 from actorflow.runtime.snapshot_reader import SnapshotReader
 from actorflow.storage.opening import folder_of
@@ -110,6 +111,11 @@ class Ownership:
         self._sweeps: list[fencing.Sweep] = []
         self._aborted: list[int] = []
         self._sealed: dict[int, bytes] = {}
+
+    def machines(self) -> list[tuple[str, Machine[Any, Any]]]:
+        """What decides here, by name; nothing before the home is located."""
+        machine = getattr(self, "_machine", None)
+        return [] if machine is None else [("owner", machine)]
 
     async def locate(self) -> None:
         """Find out where the home really is, before anything else.

@@ -29,7 +29,8 @@ from actorflow.errors import (
     StorageFailed,
 )
 from actorflow.model import journal
-from actorflow.protocol.lifecycle import JobStatus, job_life
+from actorflow.protocol.lifecycle import JobStatus, Life, job_life
+from actorflow.protocol.machine import Machine
 from actorflow.protocol.restart import AttemptFailed, GiveUp, RestartAfter
 from actorflow.runtime.attempt import Attempt, Outcome, leaves_of
 from actorflow.runtime.handle import CheckpointInfo, Progress, Status, not_running
@@ -422,6 +423,15 @@ class Supervisor:
     def levels(self) -> tuple[ActorLevel, ...]:
         """See ``JobHandle.levels``."""
         return () if self._attempt is None else levels_of(self._attempt.actors.values())
+
+    def machines(self) -> list[tuple[str, Machine[Any, Any] | Life[Any]]]:
+        """All that decides in this job now, by name; each tells its story to whoever asks why nothing happens."""
+        own: list[tuple[str, Machine[Any, Any] | Life[Any]]] = [
+            (f"job {self.plan.job}", self.life),
+            ("restarts", self._strategy),
+            *self._ownership.machines(),
+        ]
+        return own if self._attempt is None else [*own, *self._attempt.machines()]
 
     def _announce(self, entry: journal.Entry) -> None:
         self.world.observer.announce(entry)
