@@ -28,7 +28,8 @@ from actorflow.simulation.scenario import (
     Mention,
     Scenario,
 )
-from actorflow.simulation.scenario_words import DURATION, write_where
+from actorflow.simulation.scenario_entries import write_where
+from actorflow.simulation.scenario_kinds import DURATION
 
 __all__ = ("failures", "needs_calm")
 

@@ -17,7 +17,7 @@ from actorflow.simulation.digest import canonical
 from actorflow.simulation.functions import function_of
 from actorflow.simulation.runs import Run
 from actorflow.simulation.scenario import AboutOutput, AboutState
-from actorflow.simulation.scenario_words import SAME
+from actorflow.simulation.scenario_subjects import SAME
 
 __all__ = ("about_output", "about_state")
 

@@ -27,8 +27,8 @@ from actorflow.simulation.scenario import (
     Mention,
     Scenario,
 )
+from actorflow.simulation.scenario_kinds import nearest
 from actorflow.simulation.scenario_weather import VERBS
-from actorflow.simulation.scenario_words import nearest
 from actorflow.simulation.swarm import PROCESS
 from actorflow.simulation.weather import After, Raise, Slow, Trigger, Weather
 

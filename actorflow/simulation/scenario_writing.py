@@ -15,33 +15,12 @@ from typing import Any
 
 from actorflow.config import duration_text
 from actorflow.errors import InvalidScenario
-from actorflow.simulation.scenario import (
-    AboutCheckpoint,
-    AboutJournal,
-    AboutOutput,
-    AboutRegistry,
-    AboutState,
-    AboutStatus,
-    AboutStorage,
-    Expectation,
-    Fault,
-    Input,
-    Scenario,
-    Step,
-)
-from actorflow.simulation.scenario_weather import verb_of, write_target, write_trigger, write_words
-from actorflow.simulation.scenario_words import (
-    CALM,
-    EVERY_SINK,
-    EXPECT,
-    INPUT,
-    OUTPUT,
-    SAME,
-    SCHEDULE,
-    SEEDS,
-    STEP,
-    write_where,
-)
+from actorflow.simulation.scenario import Input, Scenario, Step
+from actorflow.simulation.scenario_subjects import write_expectation
+from actorflow.simulation.scenario_tables import write_words
+from actorflow.simulation.scenario_triggers import write_trigger
+from actorflow.simulation.scenario_weather import write_fault
+from actorflow.simulation.scenario_words import CALM, INPUT, OUTPUT, SCHEDULE, SEEDS, STEP
 
 __all__ = ("write_scenario",)
 
@@ -59,11 +38,11 @@ def write_scenario(scenario: Scenario) -> str:
         blocks.append(_block("[environment]", scenario.environment.items()))
     blocks += [_block("[[input]]", _input(one).items()) for one in scenario.inputs]
     blocks += [_block("[[output]]", write_words(one, OUTPUT).items()) for one in scenario.outputs]
-    blocks += [_block("[[weather]]", _fault(one)) for one in scenario.weather]
+    blocks += [_block("[[weather]]", write_fault(one).items()) for one in scenario.weather]
     blocks += [_block("[[step]]", _step(one)) for one in scenario.steps]
     if (calm := write_words(scenario, CALM)) != write_words(_UNSAID, CALM):
         blocks.append(_block("[calm]", calm.items()))
-    blocks += [_block("[[expect]]", _expectation(one).items()) for one in scenario.expectations]
+    blocks += [_block("[[expect]]", write_expectation(one).items()) for one in scenario.expectations]
     if schedule := write_words(scenario.schedule, SCHEDULE):
         blocks.append(_block("[schedule]", schedule.items()))
     return "\n".join(blocks)
@@ -96,45 +75,8 @@ def _input(one: Input) -> dict[str, Any]:
     return {word.name: said[word.name] for word in INPUT if word.name in said}
 
 
-def _fault(fault: Fault) -> list[tuple[str, Any]]:
-    verb = verb_of(fault.weather)
-    life = [] if fault.life == 1 else [("life", fault.life)]
-    return [
-        write_trigger(fault.weather.when),
-        (verb.word, write_target(fault.weather)),
-        *write_words(fault.weather, verb.words).items(),
-        *life,
-    ]
-
-
 def _step(step: Step) -> list[tuple[str, Any]]:
     return [write_trigger(step.when), *write_words(step, STEP).items()]
-
-
-def _expectation(about: Expectation) -> dict[str, Any]:
-    match about:
-        case AboutOutput():
-            first = {} if about.compare or about.sink else {"output": EVERY_SINK}
-            return first | write_words(about, EXPECT["output"])
-        case AboutState(state=None):
-            return {"state": SAME}
-        case AboutState():
-            return write_words(about, EXPECT["state"])
-        case AboutCheckpoint(checkpoint=checkpoint):
-            first_word, *others = EXPECT["checkpoint"]
-            return {first_word.name: first_word.kind.write(checkpoint)} | write_words(about, tuple(others))
-        case AboutJournal():
-            said = write_words(about, EXPECT["journal"])
-            if "where" in said:
-                said["where"] = write_where(about.where)
-            return said
-        case AboutStorage(pattern=pattern, on_disk=on_disk):
-            words = tuple(word for word in EXPECT["storage"] if word.field not in {"pattern", "disk"})
-            return {"disk" if on_disk else "storage": pattern} | write_words(about, words)
-        case AboutRegistry():
-            return write_words(about, EXPECT["retained"])
-        case AboutStatus():
-            return write_words(about, EXPECT["status"])
 
 
 # ── values ───────────────────────────────────────────────────────────────────────────────────
