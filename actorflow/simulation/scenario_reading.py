@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from actorflow.config import Settings
 from actorflow.errors import InvalidConfig, InvalidScenario
-from actorflow.simulation.scenario import Input, Output, Scenario, Schedule, Seeds, Step
+from actorflow.simulation.scenario import Expectation, Input, Output, Scenario, Schedule, Seeds, Step
 from actorflow.simulation.scenario_subjects import read_expectation
 from actorflow.simulation.scenario_tables import Table, Words, short
 from actorflow.simulation.scenario_triggers import TRIGGERS, read_trigger
@@ -71,7 +71,7 @@ class _Reader:
         environment = self._environment()
         inputs, outputs = self._often("input", _input), self._often("output", _output)
         weather, steps = self._often("weather", read_fault), self._often("step", _step)
-        expectations = self._often("expect", read_expectation)
+        expectations: list[Expectation] = self._often("expect", read_expectation)
         if not expectations and "expect" not in self._said:
             top.lacks("[[expect]] is missing: say what must be true")
         _unique(top, "input", [one.source for one in inputs])

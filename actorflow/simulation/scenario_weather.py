@@ -1,7 +1,7 @@
 """How is weather said in a scenario, and written back?
 
-A fault is one verb, whose value says whom it strikes, and a few words beside it.  Where a process or a machine is meant,
-``true`` is the one in which the trigger occurred.  Faults of operations name a seam and what is done to it.
+A fault is one verb, whose value says whom it strikes, and a few words beside it.  Where a process or a machine is
+meant, ``true`` is the one in which the trigger occurred.  Faults of operations name a seam and what is done to it.
 
     after = { journal = "CheckpointCompleted", checkpoint = 2 }
     kill = "match/0"
@@ -214,12 +214,8 @@ def _read_target(table: Table, word: str, value: Any) -> tuple[Verb | None, dict
 def write_fault(fault: Fault) -> dict[str, Any]:
     """Return what a ``[[weather]]`` says."""
     weather = fault.weather
-    verb = next(
-        verb
-        for verb in VERBS
-        if verb.weather is type(weather)
-        and (verb.seam not in _SERVICES or getattr(weather, "service", "") == verb.seam)
-    )
+    fitting = [verb for verb in VERBS if verb.weather is type(weather)]
+    verb = next(one for one in fitting if one.seam not in _SERVICES or one.seam == getattr(weather, "service", ""))
     word, trigger = write_trigger(weather.when)
     life = {} if fault.life == 1 else {"life": fault.life}
     return {word: trigger, verb.word: _write_target(verb, weather), **write_words(weather, verb.words), **life}
