@@ -40,6 +40,7 @@ from actorflow.runtime.handle import CheckpointInfo, JobHandle, Status
 from actorflow.runtime.homes import homes_of_process
 from actorflow.simulation.harness_ends import KeptSink, PushedSource
 from actorflow.simulation.process import Ending, Process
+from actorflow.simulation.steps import is_severed
 from actorflow.simulation.virtual_clock import VirtualClock
 from actorflow.simulation.weather import Weather
 from actorflow.simulation.world import Universe
@@ -85,6 +86,7 @@ class Harness:
         self._sinks: dict[str, KeptSink] = {}
         self._process: Process | None = None
         self._handle: JobHandle | None = None
+        self._last_status: Status | None = None
         self._is_told = False
         try:
             self.universe: Universe = self.clock.run(_universe(seed))
@@ -146,9 +148,7 @@ class Harness:
 
     def kill(self) -> None:
         """End the process as ``kill -9`` would: what is in no checkpoint is lost."""
-        process = self._living()
-        process.kill()
-        self.clock.run(process.wait())
+        self.clock.run(_kill(self._living()))
 
     def restore(self, *, parallelism: int | None = None) -> None:
         """Start the process again (after a kill, or an end): the job goes on from its latest checkpoint."""
@@ -188,8 +188,11 @@ class Harness:
     @property
     def status(self) -> Status:
         """How the job is doing, or how it was when it ended."""
-        assert self._handle is not None, "a job that did not start has no harness"
-        return self._handle.status
+        if self._is_alive and self._handle is not None:
+            return self._handle.status
+        if self._last_status is None:
+            raise InvalidJob("the process was killed and says nothing any more")
+        return self._last_status
 
     @property
     def journal(self) -> list[Line]:
@@ -228,8 +231,8 @@ class Harness:
             self._handle = handle
             started.set()
 
-        self._is_told = False
-        self._process = await self.universe.start(_PROCESS, _live, self._settings, self._job(), show)
+        self._is_told, self._last_status = False, None
+        self._process = await self.universe.start(_PROCESS, self._live, self._job(), show)
         await self._wait(started, self._process.ended)
 
     def _job(self) -> Job:
@@ -265,7 +268,7 @@ class Harness:
             self.clock.run(self._wait(answered))
         finally:
             asked.cancel()
-        if asked.cancelled():
+        if asked.cancelled() or is_severed(asked.exception()):
             self._tell()
             raise InvalidJob("the process was killed meanwhile")
         return asked.result()
@@ -280,6 +283,17 @@ class Harness:
             raise InvalidJob("the process was killed meanwhile")
         status: JobStatus = process.outcome.value
         return status
+
+    async def _live(self, world: World, job: Job, show: Callable[[JobHandle], None]) -> JobStatus:
+        """Be a program that runs the job to its end."""
+        homes_of_process.set({})
+        environment = Environment(settings=self._settings, world=world)
+        async with environment.run(job, on_failure="report") as handle:
+            show(handle)
+            try:
+                return await handle.wait()
+            finally:
+                self._last_status = handle.status
 
     async def _wait(self, *events: asyncio.Event) -> None:
         """Wait for one of these."""
@@ -308,12 +322,9 @@ async def _universe(seed: int) -> Universe:
     return Universe(seed)
 
 
-async def _live(world: World, settings: Settings, job: Job, show: Callable[[JobHandle], None]) -> JobStatus:
-    """Be a program that runs the job to its end."""
-    homes_of_process.set({})
-    async with Environment(settings=settings, world=world).run(job, on_failure="report") as handle:
-        show(handle)
-        return await handle.wait()
+async def _kill(process: Process) -> None:
+    process.kill()
+    await process.wait()
 
 
 def _one(ends: Mapping[str, T], name: str | None, kind: str) -> T:

@@ -84,7 +84,8 @@ class SimulatedLoop(NothingOutside):
 
     ``steps`` counts the callbacks that were run.  ``deadline`` is the virtual time, in seconds, at which it gives up
     (:class:`Overdue`).  ``stories`` are asked what they know when it does.  ``unhandled`` keeps what the exception
-    handler was told.
+    handler was told.  Where a ``horizon`` is set time goes no further than that: the loop stops once all that is due by
+    then has run, as whoever holds the time in the hand wants it (``virtual_clock.py``).
 
     ``rounds`` counts those rounds in which there was a choice, because callbacks of more than one owner were ready.  Of
     these the first ``shuffle_rounds`` are permuted by the seed, and later ones keep the canonical order; ``None`` is
@@ -97,6 +98,7 @@ class SimulatedLoop(NothingOutside):
         self.rounds = 0
         self.shuffle_rounds: int | None = None
         self.deadline: float | None = None
+        self.horizon: float | None = None
         self.stories: list[Callable[[], str]] = []
         self.unhandled: list[dict[str, Any]] = []
         self.chance = Chance(seed, "loop")
@@ -395,6 +397,11 @@ class SimulatedLoop(NothingOutside):
         while timers and timers[0][2].is_cancelled:
             heapq.heappop(timers)
             self._timers_cancelled -= 1
+        if self.horizon is not None and not (timers and timers[0][0] <= self.horizon):
+            self._spinning = 0
+            self._time = max(self._time, self.horizon)
+            self.stop()
+            return
         if not timers:
             if not self._ready:
                 raise Deadlock(self.report("deadlock: nothing is ready and no timer is set"))

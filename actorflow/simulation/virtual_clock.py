@@ -32,9 +32,6 @@ __all__ = ("VirtualClock", "off_the_loop")
 
 T = TypeVar("T")
 
-_INSTANT_S = 1e-9
-"""So little time passes while everything that is ready runs, that no clock shows it."""
-
 
 class VirtualClock:
     """A simulated loop whose time moves when it is told to."""
@@ -62,8 +59,9 @@ class VirtualClock:
         try:
             return off_the_loop(lambda: self.loop.run_until_complete(coroutine))
         finally:
-            self._now = max(self._now, timedelta(seconds=self.loop.time()))
-            self._tell()
+            # Up to a whole millisecond, so that from here on times are round again.
+            self._now = max(self._now, timedelta(milliseconds=math.ceil(self.loop.time() * 1e3 - 1e-6)))
+            self.settle()
 
     def advance(
         self,
@@ -80,13 +78,15 @@ class VirtualClock:
         if by < timedelta():
             raise ValueError(f"time does not go back: advance by {by}")
         self._now += by
-        self._run_until(self._now.total_seconds())
         self.settle()
 
     def settle(self) -> None:
         """Run everything that is ready, and what becomes ready by that, without time passing."""
-        now = self.loop.time()
-        self._run_until(max(now + _INSTANT_S, math.nextafter(now, math.inf)))
+        self.loop.horizon = self._now.total_seconds()
+        try:
+            off_the_loop(self.loop.run_forever)
+        finally:
+            self.loop.horizon = None
         self._tell()
 
     def close(self) -> None:
@@ -96,13 +96,6 @@ class VirtualClock:
         off_the_loop(self._runner.close)
         for context in self.loop.unhandled:
             raise AssertionError(f"nobody heard of {context.get('message')}") from context.get("exception")
-
-    def _run_until(self, at: float) -> None:
-        alarm = self.loop.call_at(max(at, self.loop.time()), self.loop.stop)
-        try:
-            off_the_loop(self.loop.run_forever)
-        finally:
-            alarm.cancel()
 
     def _tell(self) -> None:
         """Raise what a started coroutine raised, once."""

@@ -38,3 +38,7 @@ class Words(memory.Collect[str]):
 def of_an_environment() -> None:
     af.Environment(checkpoints=af.Checkpoints(every="10s"))  # type: ignore[arg-type]  # a timedelta
     af.Environment(parallel=2)  # type: ignore[call-arg]  # there is no such setting
+
+
+def of_the_front_door() -> object:
+    return af.Jobb  # type: ignore[attr-defined]  # there is no such name
