@@ -127,6 +127,8 @@ class SinkContext:
     """What a writer knows.  ``home`` names the job's home: two jobs never share one.
 
     ``restored_checkpoint`` is where this attempt goes on from; ``None`` when it starts without state.
+    ``commits_within`` is how long it may take, by the job's settings, from one cut to the commit of the next: what has
+    a time limit of its own must outlast it.  ``None`` when checkpoints are taken only on request.
     """
 
     operator: str
@@ -137,6 +139,7 @@ class SinkContext:
     world: World
     exactly_once: bool = True
     restored_checkpoint: int | None = None
+    commits_within: timedelta | None = None
 
 
 class SinkWriter(ABC, Generic[T_contra]):

@@ -16,7 +16,7 @@ import anyio
 from actorflow.abc.objects import ObjectStore
 from actorflow.abc.state import MISSING, StateBackend
 from actorflow.abc.world import World
-from actorflow.config import Guarantee, Settings
+from actorflow.config import Settings
 from actorflow.dataflow.chaining import Chain, ChainContext
 from actorflow.dataflow.plan import OperatorKind, Plan, Vertex
 from actorflow.errors import AbortReason, CheckpointAborted, Fenced, StorageFailed
@@ -357,7 +357,7 @@ class Attempt:
                     generation=self._begin.generation,
                     home=self._ownership.identity,
                     parallelism=self._plan.parallelism_of(actor.id.operator),
-                    exactly_once=self._settings.checkpoints.guarantee is Guarantee.EXACTLY_ONCE,
+                    checkpoints=self._settings.checkpoints,
                     permit=self._begin.permit,
                     restored_checkpoint=self._begin.restored_checkpoint,
                     spawn=self.spawn,

@@ -6,7 +6,10 @@ commit is committed with the base's permit, and what nobody names is swept.
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from actorflow.abc.connectors import SinkContext, TransactionalWriter
+from actorflow.config import Checkpoints, Guarantee
 from actorflow.errors import ActorflowError, IncompatibleState, OperatorFailed
 from actorflow.model import journal
 from actorflow.protocol.fencing import CommitPermit
@@ -23,7 +26,7 @@ async def open_sink(
     generation: int,
     home: str,
     parallelism: int,
-    exactly_once: bool,
+    checkpoints: Checkpoints,
     permit: CommitPermit | None,
     restored_checkpoint: int | None,
     spawn: Spawn,
@@ -38,8 +41,9 @@ async def open_sink(
         generation=generation,
         home=home,
         world=actor.world,
-        exactly_once=exactly_once,
+        exactly_once=checkpoints.guarantee is Guarantee.EXACTLY_ONCE,
         restored_checkpoint=restored_checkpoint,
+        commits_within=_commits_within(checkpoints),
     )
     try:
         actor.writer = await actor.sink.open(context)
@@ -86,3 +90,11 @@ async def sweep_sink(first: Actor, every: list[Actor]) -> None:
         first.world.observer.announce(
             journal.SinkDiscarded(actor=str(first.id), operator=first.operators[-1], committables=count)
         )
+
+
+def _commits_within(checkpoints: Checkpoints) -> timedelta | None:
+    """How long what was written just after a barrier may have to wait for its commit when no checkpoint fails."""
+    if checkpoints.every is None:
+        return None
+    pauses = (checkpoints.every, checkpoints.every_during_backlog or checkpoints.every, checkpoints.min_pause)
+    return max(pauses) + checkpoints.timeout

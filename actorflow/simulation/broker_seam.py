@@ -68,13 +68,12 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What is read.  ``leader_epoch`` says under which leader of the partition the record was written."""
+    """What is read."""
 
     offset: int
     value: bytes
     key: bytes | None
     timestamp_ms: int
-    leader_epoch: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,23 +87,25 @@ class Producer:
 
 @dataclass(frozen=True, slots=True)
 class Appended:
-    """Where records went: the first one's offset, the offset after the last, and the leader's epoch."""
+    """Where records went: the first one's offset, and the offset after the last."""
 
     offset: int
     end: int
-    leader_epoch: int
 
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """Some records, where to go on after them, and how far those who read committed records may go now.
+    """Some records, and where to go on after them: an offset, and the epoch of the leader before it.
 
-    ``next_offset`` is beyond the last record when what follows it was aborted or is no record.
+    ``next_offset`` is beyond the last record when what follows it was aborted or is no record.  Committed readers get
+    no further than ``stable_end`` now; the partition ends at ``end``.
     """
 
     records: tuple[Record, ...]
     next_offset: int
+    leader_epoch: int | None
     stable_end: int
+    end: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,13 +159,9 @@ class BrokerClient(Protocol):
     ) -> Fetched:
         """Return committed records from ``offset`` on, at most ``most``, and none at the stable end.
 
-        ``leader_epoch`` is that of the last record which was read before ``offset``.  Raises ``LogTruncated`` when the
-        partition begins after ``offset``, or ends before it, or was cut below it and written anew.
+        ``leader_epoch`` is what came with ``offset``, ``None`` where nothing was read before.  Raises ``LogTruncated``
+        when the partition begins after ``offset``, or ends before it, or was cut below it and written anew.
         """
-        ...
-
-    async def end_of_epoch(self, topic: str, partition: int, leader_epoch: int) -> int:
-        """Return the offset after the last record that was written under this leader, or an earlier one."""
         ...
 
     async def init_transactions(self, transactional_id: str, timeout_ms: int) -> Producer:

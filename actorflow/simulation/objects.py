@@ -19,7 +19,7 @@ from actorflow.abc.objects import ObjectStore
 from actorflow.errors import ObjectMissing, StorageFailed
 from actorflow.simulation.process import Process
 from actorflow.simulation.sky import Action, at_moment
-from actorflow.simulation.weather import LoseAnswer, Moment, SlowObjects, TearObjects, Way
+from actorflow.simulation.weather import LoseAnswer, Moment, Service, SlowObjects, TearObjects, Way
 from actorflow.storage.memory import collect, cut
 from actorflow.storage.names import check_name, check_prefix
 
@@ -186,7 +186,7 @@ class StormyStore(ObjectStore):
         if due:
             universe.strike_all(at_moment(due, Moment.BEFORE), process)
             process.check()
-        if self._remote and process.unreachable in {Way.BOTH, Way.OUT}:
+        if self._remote and process.unreachable(Service.STORE) in {Way.BOTH, Way.OUT}:
             await self._give_up(action)
         fault = universe.sky.fault(action, process.name)
         if fault is not None:
@@ -211,7 +211,7 @@ class StormyStore(ObjectStore):
         if due:
             universe.strike_all(at_moment(due, Moment.UNANSWERED), process)
         process.check()
-        if self._remote and process.unreachable in {Way.BOTH, Way.IN}:
+        if self._remote and process.unreachable(Service.STORE) in {Way.BOTH, Way.IN}:
             await self._give_up(action)
         if isinstance(fault, LoseAnswer):
             raise StorageFailed(f"{name}: the answer to {operation} was lost by the weather")

@@ -23,7 +23,7 @@ from actorflow.errors import StorageFailed
 from actorflow.simulation.chance import Chance
 from actorflow.simulation.sky import Action, at_moment
 from actorflow.simulation.steps import Severed, current_process
-from actorflow.simulation.weather import FailDisk, Moment, TearDisk, Way, Weather
+from actorflow.simulation.weather import FailDisk, LoseDiskAnswer, Moment, Service, SlowDisk, TearDisk, Way, Weather
 
 if TYPE_CHECKING:
     from actorflow.runtime.handle import JobHandle
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 __all__ = ("Ending", "Outcome", "Process")
 
 T = TypeVar("T")
+
+_NEVER = (0.0, Way.BOTH)
 
 _LATEST_MS = 5_000
 """How late what a dead process had sent may still arrive."""
@@ -65,7 +67,7 @@ class Outcome:
 class _Pending:
     """An operation on its way out of a process."""
 
-    __slots__ = ("answer_us", "arrived", "effect", "future", "partly", "refusal", "timer", "torn", "unanswered")
+    __slots__ = ("answer_us", "arrived", "effect", "future", "lost", "partly", "refusal", "timer", "torn", "unanswered")
 
     def __init__(self, effect: Callable[[], Any], partly: Callable[[], None] | None, answer_us: int) -> None:
         self.effect, self.partly = effect, partly
@@ -74,7 +76,22 @@ class _Pending:
         self.timer: asyncio.TimerHandle | None = None
         self.arrived = self.torn = False
         self.refusal: Exception | None = None
+        self.lost: Exception | None = None
         self.unanswered: Callable[[], None] | None = None
+
+    def meet(self, fault: FailDisk, action: Action, universe: Universe) -> float:
+        """Be struck by a fault of the disk; return how many seconds longer it takes."""
+        if isinstance(fault, SlowDisk):
+            universe.weather_struck("slow", action.name)
+            return fault.by_ms / 1e3
+        if isinstance(fault, LoseDiskAnswer):
+            universe.weather_struck("lose_answer", action.name)
+            self.lost = StorageFailed(f"{action.name}: the answer to {action.operation} was lost by the weather")
+            return 0.0
+        self.torn = isinstance(fault, TearDisk)
+        self.refusal = StorageFailed(f"{action.name}: {action.operation} was refused by the weather")
+        universe.weather_struck("tear" if self.torn else "fail", action.name)
+        return 0.0
 
     def arrive(self) -> None:
         """Take effect, and answer."""
@@ -88,6 +105,7 @@ class _Pending:
                 value = self.effect()
             except Exception as error:  # the answer, whatever it is, belongs to whoever asked
                 failure = error
+            failure = self.lost or failure
         elif self.torn and self.partly is not None:
             self.partly()
         if self.unanswered is not None:
@@ -123,8 +141,7 @@ class Process:
         self.severed = False
         self.outcome: Outcome | None = None
         self.paused_until = 0.0
-        self.cut_off_until = 0.0
-        self.cut_off = Way.BOTH
+        self.cut_off: dict[Service, tuple[float, Way]] = {}
         self.doom: tuple[int, Sequence[Weather]] | None = None
         self.handle: JobHandle | None = None  # what its program shows of the job that it runs
         self.asked_to_stop = asyncio.Event()
@@ -169,9 +186,14 @@ class Process:
             raise Severed(self.identity)
 
     @property
-    def unreachable(self) -> Way | None:
-        """Which way a partition cuts it off just now."""
-        return self.cut_off if self.cut_off_until > self.universe.loop.time() else None
+    def cut_off_until(self) -> float:
+        """Until when a partition cuts it off from anything, as the loop tells time."""
+        return max((until for until, _ in self.cut_off.values()), default=0.0)
+
+    def unreachable(self, service: Service) -> Way | None:
+        """Which way a partition cuts it off from a service just now."""
+        until, way = self.cut_off.get(service, _NEVER)
+        return way if until > self.universe.loop.time() else None
 
     async def perform(
         self,
@@ -189,17 +211,15 @@ class Process:
         universe.strike_all(at_moment(due, Moment.BEFORE), self)
         self.check()
         pending = _Pending(effect, partly, answer_us)
+        delay = self.chance.between(action.operation, 0, most_us) / 1e6
         if (fault := universe.sky.fault(action, self.name)) is not None:
-            pending.torn = isinstance(fault, TearDisk)
-            pending.refusal = StorageFailed(f"{action.name}: {action.operation} was refused by the weather")
             assert isinstance(fault, FailDisk), fault
-            universe.weather_struck("tear" if pending.torn else "fail", action.name)
+            delay += pending.meet(fault, action, universe)
         if due:
             pending.unanswered = lambda: universe.strike_all(at_moment(due, Moment.UNANSWERED), self)
         self._performed += 1
         number = self._performed
         self._pending[number] = pending
-        delay = self.chance.between(action.operation, 0, most_us) / 1e6
         pending.timer = universe.loop.call_later(delay, pending.arrive, context=universe.context)
         try:
             if due or self.doom is not None:

@@ -47,7 +47,8 @@ class _Clock:
     """Virtual time; the wall clock is the machine's."""
 
     def __init__(self, process: Process) -> None:
-        self._process, self._loop = process, process.universe.loop
+        self.process = self._process = process
+        self._loop = process.universe.loop
         self._state = mix(process.chance.key, 2)
 
     def now_ms(self) -> int:

@@ -17,7 +17,10 @@ from actorflow.simulation.weather import (
     After,
     FailDisk,
     FailObjects,
+    FailRequests,
     Moment,
+    OnBroker,
+    OnDatabase,
     OnDisk,
     OnObject,
     Weather,
@@ -26,8 +29,15 @@ from actorflow.simulation.weather import (
 __all__ = ("Action", "Sky", "at_moment")
 
 
+Fault = FailObjects | FailDisk | FailRequests
+"""What lies in wait for operations."""
+
+
 class Action(NamedTuple):
-    """One operation: on ``objects``, on the ``disk``, or on the ``wire`` to a store, where no weather looks."""
+    """One operation: on ``objects``, the ``disk``, the ``broker`` or the ``database``.
+
+    Or on the ``wire`` to one of them, where no weather looks.
+    """
 
     seam: str
     operation: str
@@ -48,7 +58,7 @@ class _Charge:
 
     __slots__ = ("fault", "left")
 
-    def __init__(self, fault: FailObjects | FailDisk) -> None:
+    def __init__(self, fault: Fault) -> None:
         self.fault, self.left = fault, fault.count
 
 
@@ -67,6 +77,10 @@ class Sky:
                 self._by_entry.setdefault(entry, []).append(_Watch(weather))
             case OnDisk():
                 self._by_seam.setdefault("disk", []).append(_Watch(weather))
+            case OnBroker():
+                self._by_seam.setdefault("broker", []).append(_Watch(weather))
+            case OnDatabase():
+                self._by_seam.setdefault("database", []).append(_Watch(weather))
             case OnObject():
                 self._by_seam.setdefault("objects", []).append(_Watch(weather))
 
@@ -75,6 +89,11 @@ class Sky:
         self._by_entry.clear()
         self._by_seam.clear()
         self._charges.clear()
+
+    def waiting(self) -> list[Weather]:
+        """Return what waits for its trigger."""
+        watches = [*self._by_entry.values(), *self._by_seam.values()]
+        return [watch.weather for some in watches for watch in some]
 
     def after(self, line: Line) -> Sequence[Weather]:
         """Return what strikes after an entry of the journal."""
@@ -114,19 +133,18 @@ class Sky:
             watches.remove(watch)
         return [watch.weather for watch in due]
 
-    def lie_in_wait(self, fault: FailObjects | FailDisk) -> None:
+    def lie_in_wait(self, fault: Fault) -> None:
         """Let a fault fail the next operations that match."""
         if fault.count > 0:
             self._charges.append(_Charge(fault))
 
-    def fault(self, action: Action, process: str) -> FailObjects | FailDisk | None:
+    def fault(self, action: Action, process: str) -> Fault | None:
         """Return the fault that this operation meets, if any, and count it."""
-        kind = _FAULTS.get(action.seam)
-        if kind is None:
+        if not self._charges or action.seam == "wire":
             return None
         for charge in self._charges:
             fault = charge.fault
-            if isinstance(fault, kind) and _fits(fault.operation, fault.pattern, fault.process, action, process):
+            if _seam_of(fault) == action.seam and _fits(fault.operation, fault.pattern, fault.process, action, process):
                 charge.left -= 1
                 if not charge.left:
                     self._charges.remove(charge)
@@ -134,7 +152,10 @@ class Sky:
         return None
 
 
-_FAULTS = {"disk": FailDisk, "objects": FailObjects}
+def _seam_of(fault: Fault) -> str:
+    if isinstance(fault, FailRequests):
+        return fault.service.value
+    return "disk" if isinstance(fault, FailDisk) else "objects"
 
 
 def at_moment(weather: Sequence[Weather], moment: Moment) -> list[Weather]:

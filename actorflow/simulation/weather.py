@@ -127,7 +127,8 @@ class OnObject:
 
     def __post_init__(self) -> None:
         """Refuse a moment that there is not."""
-        Moment(self.moment)
+        if Moment(self.moment) is Moment.TORN and isinstance(self, OnBroker | OnDatabase):
+            raise InvalidConfig(f"{type(self).__name__}: a request is carried out whole, so it can't be torn")
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,9 +143,8 @@ class OnDisk(OnObject):
 class OnBroker(OnObject):
     """At a request to the broker, by what it is about.
 
-    ``init``, ``commit`` and ``abort`` are about a transactional id; ``append``, ``read``, ``offsets`` and
-    ``end_of_epoch`` about ``topic/partition``; ``create`` and ``partitions`` about a topic, ``transactions`` about a
-    prefix.
+    ``init``, ``commit`` and ``abort`` are about a transactional id; ``append``, ``read`` and ``offsets`` about
+    ``topic/partition``; ``create`` and ``partitions`` about a topic, ``transactions`` about a prefix.
     """
 
 

@@ -20,7 +20,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextvars import copy_context
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from actorflow.abc.world import World
 from actorflow.model.ids import ActorId
@@ -40,6 +40,7 @@ from actorflow.simulation.weather import (
     Drift,
     FailDisk,
     FailObjects,
+    FailRequests,
     Jump,
     Kill,
     LoseDisk,
@@ -48,10 +49,17 @@ from actorflow.simulation.weather import (
     PowerCut,
     Raise,
     Replace,
+    Rewind,
+    Service,
     Slow,
+    Stall,
     Stop,
     Weather,
 )
+
+if TYPE_CHECKING:
+    from actorflow.simulation.broker import Broker
+    from actorflow.simulation.database import Database
 
 __all__ = ("Ending", "Machine", "Outcome", "Process", "Universe")
 
@@ -111,7 +119,9 @@ class Universe:
         self.sky = Sky()
         self.failing: list[Raise] = []
         self.slowing: list[tuple[float, Slow]] = []
+        self.stalled: dict[Service, float] = {}
         self._shelves: dict[str, Shelf] = {}
+        self._outside: dict[Service, Broker | Database] = {}
         self._incarnations: dict[str, int] = {}
         self._began = loop.time()
         self._calm = False
@@ -135,6 +145,33 @@ class Universe:
     def shelf(self, bucket: str) -> Shelf:
         """Return what is in the object store ``s3://<bucket>``."""
         return self._shelves.setdefault(bucket, Shelf())
+
+    def broker(self) -> Broker:
+        """Return the broker that all processes reach; it is set up when it is first asked for."""
+        from actorflow.simulation.broker import Broker
+
+        broker = self._outside.get(Service.BROKER)
+        if broker is None:
+            broker = self._outside[Service.BROKER] = Broker(self.now_ms)
+        assert isinstance(broker, Broker)
+        return broker
+
+    def database(self) -> Database:
+        """Return the database that all processes reach; it is set up when it is first asked for."""
+        from actorflow.simulation.database import Database
+
+        database = self._outside.get(Service.DATABASE)
+        if database is None:
+            database = self._outside[Service.DATABASE] = Database(self.now_ms)
+        assert isinstance(database, Database)
+        return database
+
+    async def settle(self) -> None:
+        """Return when no transaction of whoever is gone holds up what others see: the outside ends them in time."""
+        for outside in list(self._outside.values()):
+            until_ms = outside.unsettled_until_ms()
+            if until_ms is not None:
+                await asyncio.sleep(max(1, until_ms - self.now_ms()) / 1_000)
 
     def record(self, process: str, entry: Entry) -> Line:
         """Add a line to the journal."""
@@ -280,8 +317,9 @@ class Universe:
         self.sky.clear()
         self.failing.clear()
         self.slowing.clear()
+        self.stalled.clear()
         for process in self.processes.values():
-            process.cut_off_until = 0.0
+            process.cut_off.clear()
         self.record("", CalmBegan())
 
     def weather_struck(self, verb: str, target: str = "", step: str = "") -> None:
@@ -334,16 +372,24 @@ class Universe:
                     self.weather_struck("replace", target.name)
                     self.pause(target, ms)
                     target.replaced.set()
-            case Partition(process=name, ms=ms, way=way):
+            case Partition(process=name, ms=ms, way=way, service=service):
                 if (target := self._target(name, process)) is not None and target.is_alive:
-                    target.cut_off_until, target.cut_off = self.loop.time() + ms / 1e3, way
+                    until = self.loop.time() + ms / 1e3
+                    target.cut_off.update((each, (until, way)) for each in Service if service in {None, each})
                     self.weather_struck("partition", target.name)
+            case Stall(service=service, ms=ms):
+                self.stalled[service] = self.loop.time() + ms / 1e3
+                self.weather_struck("stall", service)
+            case Rewind(service=service, pattern=pattern, count=count):
+                outside = self._outside.get(service)
+                for lost in [] if outside is None else outside.rewind(pattern, count):
+                    self.weather_struck("rewind", lost)
             case Raise():
                 self.failing.append(weather)
             case Slow(operator=operator, for_ms=for_ms):
                 self.slowing.append((self.loop.time() + for_ms / 1e3, weather))
                 self.weather_struck("slow", operator)
-            case FailObjects() | FailDisk():
+            case FailObjects() | FailDisk() | FailRequests():
                 self.sky.lie_in_wait(weather)
             case Drift(target=name, ppm=ppm):
                 if (clock := self._clock_of(name, process)) is not None:
