@@ -19,7 +19,7 @@ from actorflow.abc.world import World
 from actorflow.connectors.pace import Pace, check_rate
 from actorflow.errors import InvalidJob, OperatorFailed
 
-__all__ = ("Generator", "draw", "generate", "numbers")
+__all__ = ("Generator", "draw", "generate", "numbers", "takes_draw")
 
 T = TypeVar("T")
 
@@ -112,7 +112,7 @@ class Generator(Source[T]):
         self._make: Callable[[range], list[Any]] = list if make is None else self._maker(make)
 
     def _maker(self, make: Callable[..., T]) -> Callable[[range], list[T]]:
-        if _positional(make) == 1:
+        if not takes_draw(make):
             return lambda indexes: [make(index) for index in indexes]
         seed = self._seed
         return lambda indexes: [make(index, draw(seed, index)) for index in indexes]
@@ -142,14 +142,14 @@ class Generator(Source[T]):
             yield Chunk(records, resume_at=done)
 
 
-def _positional(make: Callable[..., Any]) -> int:
-    """How many of (index, draw) a function takes."""
+def takes_draw(make: Callable[..., Any]) -> bool:
+    """Whether a function takes (index, draw), or only (index).  Raises ``InvalidJob`` when it takes neither."""
     try:
         parameters = inspect.signature(make).parameters.values()
     except ValueError:  # a built-in that does not say: chr, str …
-        return 1
+        return False
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     needed = [p for p in parameters if p.kind in kinds and p.default is p.empty]
     if len(needed) > 2 or any(p.kind is p.KEYWORD_ONLY and p.default is p.empty for p in parameters):
         raise InvalidJob(f"generator: {make!r} must take (index) or (index, draw)")
-    return 2 if len(needed) == 2 else 1
+    return len(needed) == 2

@@ -1,52 +1,112 @@
-"""The state of a job's final checkpoint, read from where it lies without asking the job."""
+"""What lies in a job's home, read without asking the job: names, sizes, and the state of a checkpoint."""
 
 from __future__ import annotations
 
+import posixpath
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from actorflow.config import Settings
+from actorflow.errors import CorruptObject
 from actorflow.model.codec import Codec
 from actorflow.model.handles import Handle, InlineHandle
-from actorflow.model.key_groups import bytes_of_token
+from actorflow.model.key_groups import bytes_of_token, key_of_token
+from actorflow.model.manifest import Manifest
 from actorflow.model.manifest_codec import decode_manifest
 from actorflow.model.paths import Home
 from actorflow.simulation.digest import canonical
 from actorflow.simulation.world import Universe
 from actorflow.state.blocks import read_blocks
+from actorflow.storage.opening import folder_of
 
-__all__ = ("final_state",)
+__all__ = ("FinalState", "HomeView")
 
 
-def final_state(
-    universe: Universe, storage: str, job: str, checkpoint_id: int, codec: Codec
-) -> dict[tuple[str, str, bytes], bytes] | None:
-    """Every key of every keyed state: (operator, state, key bytes) → the value, encoded; ``None`` when it is gone."""
-    objects = _objects_at(universe, storage)
-    home = Home(job)
-    name = home.manifest(checkpoint_id)
-    if name not in objects:
-        return None
-    manifest = decode_manifest(objects[name], name)
-    state: dict[tuple[str, str, bytes], bytes] = {}
+@dataclass(slots=True)
+class FinalState:
+    """Every key of every keyed state, once."""
 
-    def data_of(handle: Handle) -> bytes:
-        if isinstance(handle, InlineHandle):
-            return handle.data
-        whole = objects[home.resolve(handle, checkpoint_id)]
-        return whole[handle.offset : handle.offset + handle.length]
+    encoded: dict[tuple[str, str, bytes], bytes] = field(default_factory=dict)
+    """(operator, state, key bytes) → the value, encoded."""
+    values: dict[str, list[tuple[Any, Any]]] = field(default_factory=dict)
+    """The same as Python values: ``operator.state`` → pairs of key and value, in the order of the keys' bytes."""
 
-    for operator in manifest.operators:
-        for subtask in operator.subtasks:
-            for handle in subtask.keyed:
-                for block in read_blocks(codec, operator.operator, [data_of(handle)]):
-                    for token, value in zip(block.tokens, block.values, strict=True):
-                        key = (operator.operator, block.state, bytes_of_token(token))
-                        assert key not in state, f"{key} is held by two subtasks"
-                        state[key] = canonical(value)
+
+class HomeView:
+    """The home of a job in a universe, as nobody's process sees it."""
+
+    def __init__(self, universe: Universe, settings: Settings, job: str) -> None:
+        self._universe, self._location = universe, settings.checkpoints.storage or ""
+        self._home = Home(job if settings.checkpoints.create_subdir else "")
+
+    def listing(self) -> dict[str, int]:
+        """Names of all objects, relative to the home, and their sizes."""
+        prefix = self._home.prefix
+        found = {
+            name.removeprefix(prefix): len(data) for name, data in self._objects().items() if name.startswith(prefix)
+        }
+        return dict(sorted(found.items()))
+
+    def checkpoints(self) -> tuple[int, ...]:
+        """The checkpoints that could be restored now: those whose manifest is there, oldest first."""
+        return tuple(sorted(self._manifests()))
+
+    def retained(self, checkpoint_id: int) -> tuple[int, ...]:
+        """The checkpoints that a completed one says are kept, oldest first; nothing when it is gone."""
+        manifest = self._manifests().get(checkpoint_id)
+        return () if manifest is None else manifest.retained
+
+    def _manifests(self) -> dict[int, Manifest]:
+        found: dict[int, Manifest] = {}
+        for name, data in self._objects().items():
+            if (checkpoint_id := self._home.manifest_of(name)) is not None:
+                with suppress(CorruptObject):  # it is the mark of an aborted one
+                    found[checkpoint_id] = decode_manifest(data, name)
+        return found
+
+    def state(self, checkpoint_id: int, codec: Codec) -> FinalState | None:
+        """Read the state of a checkpoint; ``None`` when it is gone."""
+        objects = self._objects()
+        name = self._home.manifest(checkpoint_id)
+        if name not in objects:
+            return None
+        manifest = decode_manifest(objects[name], name)
+        pairs: dict[tuple[str, str, bytes], tuple[Any, Any]] = {}
+
+        def data_of(handle: Handle) -> bytes:
+            if isinstance(handle, InlineHandle):
+                return handle.data
+            whole = objects[self._home.resolve(handle, checkpoint_id)]
+            return whole[handle.offset : handle.offset + handle.length]
+
+        for operator in manifest.operators:
+            for subtask in operator.subtasks:
+                for handle in subtask.keyed:
+                    for block in read_blocks(codec, operator.operator, [data_of(handle)]):
+                        for token, value in zip(block.tokens, block.values, strict=True):
+                            key = (operator.operator, block.state, bytes_of_token(token))
+                            assert key not in pairs, f"{key} is held by two subtasks"
+                            pairs[key] = token, value
+        return _state_of(pairs, codec)
+
+    def _objects(self) -> dict[str, bytes]:
+        location = self._location
+        if location.startswith("s3://"):
+            bucket, _, prefix = location.removeprefix("s3://").partition("/")
+            root = f"{prefix.strip('/')}/" if prefix.strip("/") else ""
+            found = self._universe.shelf(bucket).objects
+        else:
+            root = f"{posixpath.join('/', posixpath.normpath(folder_of(location)))}/"
+            found = self._universe.machine().platter.files()
+        return {name.removeprefix(root): data for name, data in found.items() if name.startswith(root)}
+
+
+def _state_of(pairs: dict[tuple[str, str, bytes], tuple[Any, Any]], codec: Codec) -> FinalState:
+    state = FinalState()
+    for key in sorted(pairs):
+        token, value = pairs[key]
+        operator, name, _ = key
+        state.encoded[key] = canonical(value)
+        state.values.setdefault(f"{operator}.{name}", []).append((key_of_token(token, codec.registry), value))
     return state
-
-
-def _objects_at(universe: Universe, location: str) -> dict[str, bytes]:
-    """What lies in a store now, as nobody's process sees it."""
-    if location.startswith("s3://"):
-        return universe.shelf(location.removeprefix("s3://")).objects
-    root = f"{location.rstrip('/')}/"
-    files = universe.machine("m1").platter.files()
-    return {path.removeprefix(root): data for path, data in files.items() if path.startswith(root)}

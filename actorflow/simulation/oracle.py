@@ -4,30 +4,44 @@ The oracle needs no knowledge of the job.  It runs it once in calm weather and t
 outsider sees in the end: the committed output as a multiset, and the final state per key.  Both storms must have done
 the same, step by step, or something decides that no seed knows.
 
+A job that asks for at-least-once gets what it asked for: every row of the calm run must be there, at least as often;
+and where it keeps no state, no row that the calm run lacks.
+
 Its limit, said plainly: a job whose result depends on the order of arrival between channels may differ without being
 wrong.  Such a job names an ``invariant`` of its own, which is asked about the output in place of the comparison.
 """
 
 from __future__ import annotations
 
-import gc
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
+from actorflow.config import Guarantee
 from actorflow.dataflow.job import Job
-from actorflow.model import journal
+from actorflow.simulation.course import course_of_draw
 from actorflow.simulation.digest import digest_of_digests
-from actorflow.simulation.lives import Lives
-from actorflow.simulation.loop import run as run_simulated
-from actorflow.simulation.loop import surroundings_frozen
+from actorflow.simulation.running import first_difference, many, run_course
 from actorflow.simulation.runs import Run, SeedFailed
+from actorflow.simulation.scenario import Scenario
 from actorflow.simulation.subject import Subject
 from actorflow.simulation.swarm import draw
 from actorflow.simulation.world import Universe
 
-__all__ = ("Invariant", "Report", "Run", "SeedFailed", "add", "calm_run", "check", "many", "run_seed", "storm_run")
+__all__ = (
+    "Invariant",
+    "Report",
+    "Run",
+    "SeedFailed",
+    "add",
+    "calm_run",
+    "check",
+    "differences",
+    "many",
+    "run_seed",
+    "storm_run",
+)
 
 Invariant = Callable[[Mapping[str, Counter[bytes]]], None]
 """Raises ``AssertionError`` about the rows of each sink, each as the ``repr`` of the row, and how often it is there."""
@@ -52,35 +66,12 @@ class Report:
 
 def storm_run(subject: Subject, seed: int) -> Run:
     """Run a job in the storm of a seed."""
-    return _run(subject, seed, storm=True)
+    return run_course(subject, seed, course_of_draw(draw(seed, subject.shape), storm=True), storm=True)
 
 
 def calm_run(subject: Subject, seed: int) -> Run:
     """Run a job with the knobs of a seed and no weather."""
-    return _run(subject, seed, storm=False)
-
-
-def _run(subject: Subject, seed: int, *, storm: bool) -> Run:
-    drawn = draw(seed, subject.shape)
-    begun: list[Lives] = []
-
-    async def run() -> Run:
-        begun.append(Lives(subject, seed, drawn, storm=storm))
-        return await begun[0].run()
-
-    with surroundings_frozen():
-        try:
-            return run_simulated(run, seed=seed)
-        except Exception as error:
-            weather = "its storm" if storm else "calm weather"
-            lines = begun[0].told if begun else ()
-            raise SeedFailed(f"seed {seed}, in {weather}: {_told(error)}", lines) from error
-        finally:
-            gc.collect()  # nothing was collected meanwhile
-
-
-def _told(error: Exception) -> str:
-    return str(error) if isinstance(error, SeedFailed) else f"{type(error).__name__}: {error}"
+    return run_course(subject, seed, course_of_draw(draw(seed, subject.shape), storm=False), storm=False)
 
 
 def run_seed(subject: Subject, seed: int, invariant: Invariant | None = None) -> Run:
@@ -89,59 +80,51 @@ def run_seed(subject: Subject, seed: int, invariant: Invariant | None = None) ->
     storm = storm_run(subject, seed)
     again = storm_run(subject, seed)
     if storm.digest != again.digest:
-        raise SeedFailed(f"seed {seed} is not deterministic: {_first_difference(storm.lines, again.lines)}")
+        raise SeedFailed(f"seed {seed} is not deterministic: {first_difference(storm.lines, again.lines)}", storm.lines)
     if invariant is not None:
         for name, run in (("calm weather", calm), ("its storm", storm)):
             try:
                 invariant(run.output)
             except AssertionError as error:
-                raise SeedFailed(f"seed {seed}, in {name}: {error}") from error
+                raise SeedFailed(f"seed {seed}, in {name}: {error}", run.lines) from error
     else:
-        _compare(seed, calm, storm)
+        knobs = draw(seed, subject.shape).knobs
+        guarantee = subject.settled(knobs.settings(knobs.parallelism[0])).checkpoints.guarantee
+        for sentence in differences(calm, storm, guarantee):
+            raise SeedFailed(f"seed {seed}: {sentence}", storm.lines)
     return storm
 
 
-@contextmanager
-def many() -> Iterator[None]:
-    """Where many runs follow one another: the collector does not look at their surroundings again and again."""
-    gc.collect()
-    with surroundings_frozen():
-        yield
-
-
-def _compare(seed: int, calm: Run, storm: Run) -> None:
+def differences(calm: Run, storm: Run, guarantee: Guarantee = Guarantee.EXACTLY_ONCE) -> list[str]:
+    """Say in what a storm differs from its calm, as far as the guarantee does not allow it."""
+    found = []
+    is_exact = guarantee is Guarantee.EXACTLY_ONCE
     for name, rows in calm.output.items():
-        missing, surplus = rows - storm.output[name], storm.output[name] - rows
+        there = storm.output.get(name, Counter())
+        missing, surplus = rows - there, there - rows
+        if not is_exact:
+            keeps_state = bool(calm.state)
+            surplus = Counter() if keeps_state else Counter({row: n for row, n in there.items() if row not in rows})
         if missing or surplus:
-            raise SeedFailed(
-                f"seed {seed}: output of {name!r} differs from the calm run: {sum(missing.values())} rows are missing"
+            found.append(
+                f"output of {name!r} differs from the calm run: {sum(missing.values())} rows are missing"
                 f"{_such_as(missing)}, {sum(surplus.values())} are there too often or wrong{_such_as(surplus)}"
             )
-    if calm.state != storm.state:
+    if is_exact and calm.state != storm.state:
         keys = sorted(key for key in {*calm.state, *storm.state} if calm.state.get(key) != storm.state.get(key))
         operator, state, _ = keys[0]
-        raise SeedFailed(
-            f"seed {seed}: the final state {operator}.{state} differs from the calm run for {len(keys)} keys"
-        )
+        found.append(f"the final state {operator}.{state} differs from the calm run for {len(keys)} keys")
+    return found
 
 
 def _such_as(rows: Counter[bytes]) -> str:
     return f" ({min(rows)[:200].decode(errors='replace')} …)" if rows else ""
 
 
-def _first_difference(one: list[journal.Line], other: list[journal.Line]) -> str:
-    for left, right in zip(one, other, strict=False):
-        if (left.at_ms, left.process, left.entry) != (right.at_ms, right.process, right.entry):
-            return (
-                f"line {left.sequence} is {left.entry} at {left.at_ms} ms, and then {right.entry} at {right.at_ms} ms"
-            )
-    return f"one journal has {len(one)} lines and the other {len(other)}"
-
-
 def check(
-    build: Callable[[], Job],
+    what: Callable[[], Job] | Scenario | str | Path,
     *,
-    seeds: Iterable[int],
+    seeds: Iterable[int] | None = None,
     invariant: Invariant | None = None,
     outside: Callable[[Universe], None] | None = None,
 ) -> Report:
@@ -151,10 +134,22 @@ def check(
         simulation.check(my_job, seeds=range(200))
 
     ``outside`` puts what the job reads into the world of each run: files of ``universe.machine()``, objects.
+
+    A scenario, or the path of one, is played instead, with the seeds that it names unless others are given; what it
+    expects is what must be true.
     """
-    report, subject = Report(), Subject(build, outside)
+    report = Report()
+    if isinstance(what, Scenario | str | Path):
+        from actorflow.simulation.play import check_scenario
+
+        if invariant is not None or outside is not None:
+            raise ValueError("a scenario says itself what it expects (invariant) and what is outside of it")
+        for run in check_scenario(what, seeds):
+            add(report, run)
+        return report
+    subject = Subject(what, outside)
     with many():
-        for seed in seeds:
+        for seed in range(1, 51) if seeds is None else seeds:
             add(report, run_seed(subject, seed, invariant))
     return report
 

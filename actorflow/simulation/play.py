@@ -6,15 +6,25 @@ must be true is true: a calm run where an expectation needs one, and the storm t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
+from actorflow.errors import InvalidJob
 from actorflow.model.journal import Line
-from actorflow.simulation.runs import Run
+from actorflow.simulation.acts import ENDINGS
+from actorflow.simulation.course import course_of_scenario
+from actorflow.simulation.expectations import failures, needs_calm
+from actorflow.simulation.functions import bound, function_of
+from actorflow.simulation.inputs import records_of
+from actorflow.simulation.running import first_difference, many, run_course
+from actorflow.simulation.runs import Run, SeedFailed
 from actorflow.simulation.scenario import Scenario
 from actorflow.simulation.subject import Subject
 
-__all__ = ("Played", "play", "play_seed", "prepare")
+__all__ = ("Played", "check_scenario", "play", "play_seed", "prepare")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,22 +50,69 @@ class Played:
     @property
     def command(self) -> str:
         """What replays this seed."""
-        return f"actorflow simulate {self.scenario.file or self.scenario.job} --seed {self.seed}"
+        where = os.path.relpath(self.scenario.file) if self.scenario.file else self.scenario.job
+        return f"actorflow simulate {shlex.quote(where)} --seed {self.seed}"
+
+    def __str__(self) -> str:
+        if not self.failures:
+            return f"{self.scenario.title}: seed {self.seed} passed"
+        sentences = "\n".join(f"  {sentence}" for sentence in self.failures)
+        return f"{self.scenario.title}: seed {self.seed} failed\n{sentences}\nreplay it with: {self.command}"
 
 
 def prepare(scenario: Scenario) -> Subject:
     """Import the job of a scenario and put stand-ins in the place of what reaches the outside.
 
-    Raises ``InvalidJob`` for what can't be simulated.
+    Raises ``InvalidJob`` for what can't be simulated, and ``InvalidConfig`` for settings that can't be.
     """
-    raise NotImplementedError
+    folder = Path(scenario.file).parent if scenario.file else None
+    function = function_of(scenario.job, folder)
+    course_of_scenario(scenario, storm=True)
+    for step in scenario.steps:
+        if (step.act == "rescale") != (step.parallelism is not None):
+            raise InvalidJob(f"step {step.act!r}: a parallelism is for a rescale, and a rescale needs one")
+    return Subject(
+        bound(function, scenario.arguments, what=scenario.job),
+        inputs={one.source: records_of(one, folder) for one in scenario.inputs},
+        outputs={one.sink: one.stand_in for one in scenario.outputs},
+        is_ended=any(step.act in ENDINGS and step.act != "rescale" for step in scenario.steps),
+    )
 
 
 def play(scenario: Scenario, seed: int, *, storm: bool = True, subject: Subject | None = None) -> Run:
     """Run a scenario once, in its weather or in none.  Raises ``SeedFailed`` when something false was said or done."""
-    raise NotImplementedError
+    subject = prepare(scenario) if subject is None else subject
+    return run_course(subject, seed, course_of_scenario(scenario, storm=storm), storm=storm)
 
 
 def play_seed(scenario: Scenario, seed: int, subject: Subject | None = None) -> Played:
     """Run what a seed of a scenario needs, and judge it."""
-    raise NotImplementedError
+    subject = prepare(scenario) if subject is None else subject
+    calm = run = None
+    try:
+        calm = play(scenario, seed, storm=False, subject=subject) if needs_calm(scenario) else None
+        run = play(scenario, seed, subject=subject)
+        again = play(scenario, seed, subject=subject)
+    except SeedFailed as failed:
+        return Played(scenario=scenario, seed=seed, run=run, calm=calm, failures=(str(failed),), lines=failed.lines)
+    wrong: list[str] = []
+    if run.digest != again.digest:
+        wrong.append(f"seed {seed} is not deterministic: {first_difference(run.lines, again.lines)}")
+    wrong += [f"the job was over before step {step.act!r} came ({step.when})" for step in run.unperformed]
+    wrong += failures(scenario, calm, run)
+    return Played(scenario=scenario, seed=seed, run=run, calm=calm, failures=tuple(wrong), lines=run.lines)
+
+
+def check_scenario(what: Scenario | str | Path, seeds: Iterable[int] | None = None) -> Iterator[Run]:
+    """Play a scenario, or the file of one, under many seeds; raises ``SeedFailed`` for the first that fails."""
+    from actorflow.simulation.scenario_reading import read_scenario
+
+    scenario = what if isinstance(what, Scenario) else read_scenario(Path(what))
+    subject = prepare(scenario)
+    named = range(scenario.seeds.first, scenario.seeds.first + scenario.seeds.count)
+    with many():
+        for seed in named if seeds is None else seeds:
+            played = play_seed(scenario, seed, subject)
+            if played.failures or played.run is None:
+                raise SeedFailed(str(played), played.lines)
+            yield played.run

@@ -67,6 +67,7 @@ class StepRecord:
     act: Act
     life: int
     asked_at_ms: int
+    parallelism: int | None = None
     ended_at_ms: int | None = None
     outcome: str = ""
 
@@ -88,6 +89,8 @@ class Run:
     lines: list[journal.Line] = field(repr=False)
     steps: int = 0
     """How many steps the loop took."""
+    rounds: int = 0
+    """How many rounds of the loop there was something to be shuffled in."""
     seed: int = 0
     storm: bool = True
     status: str = "FINISHED"
@@ -106,6 +109,9 @@ class Run:
     storage: dict[int | None, dict[str, int]] = field(default_factory=dict, repr=False)
     """Names and sizes of the objects in the job's home, relative to it: after each completed checkpoint, just before
     anything that follows it, and (``None``) in the end.  Empty unless the scenario asks about storage."""
+    retained: dict[int | None, tuple[int, ...]] = field(default_factory=dict, repr=False)
+    """Which checkpoints are kept, as each completed one says, and (``None``) which could be restored in the end.  Empty
+    unless the scenario asks about storage or the registry."""
     disk: dict[str, int] = field(default_factory=dict, repr=False)
     """Paths and sizes of the files of the job's machine in the end; empty unless the scenario asks about the disk."""
     performed: list[StepRecord] = field(default_factory=list, repr=False)

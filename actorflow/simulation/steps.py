@@ -10,9 +10,10 @@ import asyncio
 import inspect
 from collections.abc import Callable, Coroutine
 from contextvars import Context, ContextVar, copy_context
+from types import FrameType
 from typing import Any
 
-__all__ = ("Severed", "SimulatedTask", "Step", "Work", "WorkFuture", "current_process", "is_severed", "where")
+__all__ = ("Severed", "SimulatedTask", "Step", "Work", "WorkFuture", "current_process", "frames", "is_severed", "where")
 
 current_process: ContextVar[object | None] = ContextVar("actorflow_current_process", default=None)
 """The simulated process that a callback belongs to; ``None`` is the world itself, or the test."""
@@ -116,17 +117,23 @@ class Step(asyncio.TimerHandle):
         return f"<callback {self.callback!r} of {self.owner}>"
 
 
-def where(coroutine: Any) -> list[str]:
-    """Return the functions in which a suspended coroutine waits, innermost first."""
-    places: list[str] = []
-    while coroutine is not None and len(places) < _DEEPEST:
+def frames(coroutine: Any) -> list[FrameType]:
+    """Return the frames of a suspended coroutine and of all that it waits for, outermost first."""
+    found: list[FrameType] = []
+    while coroutine is not None and len(found) < _DEEPEST:
         for kind, waits_for in (("cr", "cr_await"), ("ag", "ag_await"), ("gi", "gi_yieldfrom")):
             if hasattr(coroutine, waits_for):
                 frame = getattr(coroutine, f"{kind}_frame")
                 if frame is not None:
-                    places.append(f"{frame.f_code.co_name} ({frame.f_code.co_filename}:{frame.f_lineno})")
+                    found.append(frame)
                 coroutine = getattr(coroutine, waits_for)
                 break
         else:
             break
-    return places[::-1]
+    return found
+
+
+def where(coroutine: Any) -> list[str]:
+    """Return the functions in which a suspended coroutine waits, innermost first."""
+    waiting = reversed(frames(coroutine))
+    return [f"{frame.f_code.co_name} ({frame.f_code.co_filename}:{frame.f_lineno})" for frame in waiting]

@@ -1,30 +1,34 @@
 """What is simulated: a job of the user's, with stand-ins in the place of what reaches the outside.
 
-A sink that the simulator can run as it is stays; any other becomes a ledger.  A source must run as it is, and end.  All
-of that is looked at once; each life of a process then builds the job anew, as a program that starts again does.
+A sink that the simulator can run as it is stays; any other becomes a ledger, or what the scenario chooses.  A source
+must run as it is, or be given an input, and end, or be ended.  All of that is looked at once; each life of a process
+then builds the job anew, as a program that starts again does.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from actorflow.abc.connectors import Sink, TransactionalSink
+from actorflow.abc.connectors import Sink, Source, TransactionalSink
 from actorflow.abc.world import World
+from actorflow.config import Settings
+from actorflow.connectors import files
 from actorflow.connectors.files_sink import FileSink
 from actorflow.dataflow.job import Job
-from actorflow.dataflow.plan import compile_plan
+from actorflow.dataflow.plan import Plan, compile_plan
 from actorflow.errors import InvalidJob
 from actorflow.model.codec import Codec
 from actorflow.simulation.digest import canonical
+from actorflow.simulation.inputs import InputSource, Records
 from actorflow.simulation.ledger import BUCKET, Ledger
 from actorflow.simulation.moments import Visible
 from actorflow.simulation.swarm import Shape
 from actorflow.simulation.world import Universe
 
-__all__ = ("Subject",)
+__all__ = ("Subject", "canonical_row")
 
 _PART = re.compile(r"part-\d+-(\d+)")
 _PLAIN = frozenset({str, int, float, bool, bytes, type(None)})
@@ -33,27 +37,33 @@ _PLAIN = frozenset({str, int, float, bool, bytes, type(None)})
 class Subject:
     """A job that can be built again and again; ``outside`` puts what it reads into the world of each run.
 
+    ``inputs`` take the place of sources, ``outputs`` choose what takes the place of sinks; names that no operator has
+    are refused.  A source that never ends is accepted only when ``is_ended`` says that somebody ends the job.
+
     Raises ``InvalidJob`` when it can't be simulated.
     """
 
-    def __init__(self, build: Callable[[], Job], outside: Callable[[Universe], None] | None = None) -> None:
+    def __init__(
+        self,
+        build: Callable[[], Job],
+        outside: Callable[[Universe], None] | None = None,
+        *,
+        inputs: Mapping[str, Records] | None = None,
+        outputs: Mapping[str, str] | None = None,
+        is_ended: bool = False,
+    ) -> None:
         self._build, self._outside = build, outside
+        self._inputs, self._outputs = dict(inputs or {}), dict(outputs or {})
         job = build()
+        if not isinstance(job, Job):
+            raise InvalidJob(f"what is to be simulated must return a Job, not {type(job).__name__}")
+        self._replace_sources(job, seed=0)
         plan = compile_plan(job)
-        for operator in plan.sources():
-            if not operator.source.runs_in_simulation:
-                raise InvalidJob(
-                    f"operator {operator.name!r}: its source {type(operator.source).__name__} reaches the outside and "
-                    "can't run in the simulator; give the job an argument that replaces it, or say runs_in_simulation "
-                    "= True if it reaches the world only through context.world"
-                )
-            if not operator.source.bounded:
-                raise InvalidJob(
-                    f"operator {operator.name!r}: its source never ends, so there is no final output to compare; "
-                    "bound it"
-                )
+        self._check(plan, is_ended=is_ended)
         self.name = job.name
         self.codec = Codec(plan.registry)
+        self.settled: Callable[[Settings], Settings] = job.settings_over
+        """What holds for the job, when it has had its own say over the settings."""
         sinks = self._stand_in(job).values()
         self._transparent = all(isinstance(sink, FileSink | Ledger) for sink in sinks)
         self.shape = Shape(
@@ -61,39 +71,73 @@ class Subject:
             in_files=all(isinstance(sink, FileSink) for sink in sinks) and bool(sinks),
         )
 
+    def _check(self, plan: Plan, *, is_ended: bool) -> None:
+        for operator in plan.sources():
+            if not operator.source.runs_in_simulation:
+                raise InvalidJob(
+                    f"operator {operator.name!r}: its source {type(operator.source).__name__} reaches the outside and "
+                    f'can\'t run in the simulator; add an [[input]] with source = "{operator.name}" to the scenario, '
+                    "give the job an argument that replaces it, or say runs_in_simulation = True if it reaches the "
+                    "world only through context.world"
+                )
+            if not operator.source.bounded and not is_ended:
+                raise InvalidJob(
+                    f"operator {operator.name!r}: its source never ends, so there is no final output to compare; "
+                    "bound it, or let a step of a scenario stop, drain or cancel the job"
+                )
+        sources = [operator.name for operator in plan.sources()]
+        sinks = [operator.name for operator in plan.sinks()]
+        for table, key, named, there in (
+            ("input", "source", self._inputs, sources),
+            ("output", "sink", self._outputs, sinks),
+        ):
+            for name in named:
+                if name not in there:
+                    raise InvalidJob(
+                        f"[[{table}]] {key} = {name!r}: the job has no {key} of this name, but "
+                        f"{', '.join(map(repr, there))}"
+                    )
+
     def prepare(self, universe: Universe) -> None:
         """Put into a new world what has to be there."""
         if self._outside is not None:
             self._outside(universe)
 
-    def job(self) -> Job:
-        """Build the job anew, with its stand-ins."""
+    def job(self, seed: int = 0) -> Job:
+        """Build the job anew, with its stand-ins; ``seed`` is that of the run."""
         job = self._build()
+        self._replace_sources(job, seed)
         self._stand_in(job)
         return job
+
+    def _replace_sources(self, job: Job, seed: int) -> None:
+        def stand_in(name: str, source: Source[Any]) -> Source[Any]:
+            records = self._inputs.get(name)
+            return source if records is None else InputSource(records, seed, parallelism=source.parallelism)
+
+        if self._inputs:
+            job.replace_sources(stand_in)
 
     def _stand_in(self, job: Job) -> dict[str, TransactionalSink[Any]]:
         sinks: dict[str, TransactionalSink[Any]] = {}
 
         def stand_in(name: str, sink: Sink[Any]) -> Sink[Any]:
-            if isinstance(sink, FileSink) or (
-                isinstance(sink, TransactionalSink)
-                and sink.runs_in_simulation
-                and not type(sink).__module__.startswith("actorflow.")
-            ):
+            wanted = self._outputs.get(name)
+            if wanted is None and _runs_as_it_is(sink):
+                assert isinstance(sink, TransactionalSink)
                 sinks[name] = sink
-                return sink
-            ledger = sinks[name] = Ledger(name, self.codec, sink.parallelism)
-            return ledger
+            elif wanted == "files":
+                sinks[name] = sink if isinstance(sink, FileSink) else files.write(f"/outputs/{name}")
+            else:
+                sinks[name] = Ledger(name, self.codec, sink.parallelism)
+            return sinks[name]
 
         job.replace_sinks(stand_in)
         return sinks
 
-    async def look(self, world: World) -> dict[str, Counter[bytes]]:
-        """Return what an outsider sees of the output now: the rows of each sink, as a multiset."""
-        return {
-            name: Counter(map(_row, await sink.visible(world))) for name, sink in self._stand_in(self._build()).items()
-        }
+    async def look(self, world: World) -> dict[str, list[Any]]:
+        """Return what an outsider sees of the output now: the rows of each sink."""
+        return {name: await sink.visible(world) for name, sink in self._stand_in(self._build()).items()}
 
     def commits(self, universe: Universe) -> Visible | None:
         """Return what counts the visible committables of each checkpoint; ``None`` where a sink is not ours to read."""
@@ -115,7 +159,15 @@ class Subject:
         return count
 
 
-def _row(row: Any) -> bytes:
+def _runs_as_it_is(sink: Sink[Any]) -> bool:
+    """Whether a sink writes where an outsider of the simulated world can look."""
+    if isinstance(sink, FileSink):
+        return True
+    is_ours = type(sink).__module__.startswith("actorflow.")
+    return isinstance(sink, TransactionalSink) and sink.runs_in_simulation and not is_ours
+
+
+def canonical_row(row: Any) -> bytes:
     """A row as it is compared: equal for equal rows, whatever the process."""
     kind = type(row)
     if kind in _PLAIN or (kind is tuple and _PLAIN.issuperset(map(type, row))):

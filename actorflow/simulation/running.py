@@ -1,0 +1,62 @@
+"""How is one run carried out, and did two of them do the same?"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from actorflow.model.journal import Line
+from actorflow.simulation.course import Course
+from actorflow.simulation.lives import Lives
+from actorflow.simulation.loop import run as run_simulated
+from actorflow.simulation.runs import Run, SeedFailed
+from actorflow.simulation.subject import Subject
+
+__all__ = ("first_difference", "many", "run_course")
+
+
+def run_course(subject: Subject, seed: int, course: Course, *, storm: bool) -> Run:
+    """Run a job on a loop of its own; whatever goes wrong is raised as ``SeedFailed``, with the journal so far."""
+    begun: list[Lives] = []
+
+    async def run() -> Run:
+        begun.append(Lives(subject, seed, course, storm=storm))
+        return await begun[0].run()
+
+    try:
+        return run_simulated(run, seed=seed)
+    except Exception as error:
+        weather = "its storm" if storm else "calm weather"
+        lines = begun[0].told if begun else ()
+        raise SeedFailed(f"seed {seed}, in {weather}: {_sentence(error)}", lines) from error
+    finally:
+        gc.collect()  # nothing was collected meanwhile, and the next run would take what is left for its surroundings
+
+
+def _sentence(error: Exception) -> str:
+    return str(error) if isinstance(error, SeedFailed) else f"{type(error).__name__}: {error}"
+
+
+def first_difference(one: Sequence[Line], other: Sequence[Line]) -> str:
+    """Say where two journals part."""
+    for left, right in zip(one, other, strict=False):
+        if (left.at_ms, left.process, left.entry) != (right.at_ms, right.process, right.entry):
+            return (
+                f"line {left.sequence} is {left.entry} at {left.at_ms} ms, and then {right.entry} at {right.at_ms} ms"
+            )
+    return f"one journal has {len(one)} lines and the other {len(other)}"
+
+
+@contextmanager
+def many() -> Iterator[None]:
+    """Where many runs follow one another: the collector does not look at their surroundings again and again."""
+    if gc.get_freeze_count():
+        yield
+        return
+    gc.collect()
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()

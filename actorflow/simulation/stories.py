@@ -1,0 +1,51 @@
+"""Who says what happened, when a run hangs?  Every machine of the jobs that are alive tells its last events.
+
+The machines are asked of the jobs' own tasks, so that nothing has to be registered while all goes well.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+from actorflow.protocol.lifecycle import Life
+from actorflow.protocol.machine import Machine
+from actorflow.runtime.supervisor import Supervisor
+from actorflow.simulation.process import Process
+from actorflow.simulation.steps import SimulatedTask, frames
+
+__all__ = ("stories_of",)
+
+_LAST = 6
+"""How many of its last events a machine tells."""
+
+_WIDEST = 200
+
+
+def stories_of(loop: asyncio.AbstractEventLoop) -> str:
+    """Tell, for every job that is alive on a loop, in which phase each of its machines is, and how it came there."""
+    tasks = [task for task in asyncio.all_tasks(loop) if isinstance(task, SimulatedTask)]
+    told: list[str] = []
+    for task in sorted(tasks, key=lambda task: task.number):
+        for frame in frames(task.get_coro()):
+            owner = frame.f_locals.get("self")
+            if isinstance(owner, Supervisor) and frame.f_code is Supervisor.run.__code__:
+                whose = task.process.identity if isinstance(task.process, Process) else "nobody's"
+                told.append(f"the machines of {whose}:")
+                for name, machine in owner.machines():
+                    told += [_cut(f"  {line}") for line in _story(name, machine)]
+    return "\n".join(told)
+
+
+def _story(name: str, machine: Machine[Any, Any] | Life[Any]) -> Iterator[str]:
+    if isinstance(machine, Life):
+        yield f"{name}: {' → '.join(machine.story)}"
+        return
+    yield f"{name} is {machine.phase!r} after"
+    for event, effects in list(machine.story)[-_LAST:]:
+        yield f"  {event!r} -> {', '.join(map(repr, effects)) or 'nothing'}"
+
+
+def _cut(line: str) -> str:
+    return line if len(line) <= _WIDEST else f"{line[: _WIDEST - 1]}…"
