@@ -46,11 +46,17 @@ class Records:
         at_ms: Sequence[int] = (),
         splits: int = 1,
         function: Callable[..., Any] | None = None,
+        on_broker: bool = False,
     ) -> None:
+        self.on_broker = on_broker
         self.count, self.record, self.splits, self.function = count, record, splits, function
         self.is_paced = per_second is not None
         self._rate = Fraction(per_second).limit_denominator(1_000_000) if per_second is not None else None
         self._at_ms = at_ms
+
+    def sizes(self) -> list[int]:
+        """How many records each split has."""
+        return [len(range(split, self.count, self.splits)) for split in range(self.splits)]
 
     def due_ms(self, index: int) -> int:
         """From when on a record is there."""
@@ -67,6 +73,7 @@ def records_of(one: Input, folder: Path | None = None) -> Records:
     check_rate(one.per_second, where)
     if one.splits < 1:
         raise InvalidJob(f"{where}: splits must be at least 1")
+    same: dict[str, Any] = {"per_second": one.per_second, "splits": one.splits, "on_broker": one.broker}
     if one.make is not None:
         make = function_of(one.make, folder, what="make")
         has_draw = takes_draw(make)
@@ -75,10 +82,10 @@ def records_of(one: Input, folder: Path | None = None) -> Records:
         def made(seed: int, index: int) -> Any:
             return make(index, draw(scope ^ seed, index)) if has_draw else make(index)
 
-        return Records(one.count or 0, made, per_second=one.per_second, splits=one.splits, function=make)
+        return Records(one.count or 0, made, function=make, **same)
     if one.lines is not None:
         values: list[Any] = _lines(folder or Path.cwd(), one.lines, where)
-        return Records(len(values), lambda _, index: values[index], per_second=one.per_second, splits=one.splits)
+        return Records(len(values), lambda _, index: values[index], **same)
     timed = one.records or ()
     times: list[int] = []
     for record in timed:  # a record waits for those before it
@@ -88,9 +95,8 @@ def records_of(one: Input, folder: Path | None = None) -> Records:
         len(values),
         # Those who are given a list may keep it and change it; the next life reads the same scenario.
         lambda _, index: values[index] if type(values[index]) in _PLAIN else copy.deepcopy(values[index]),
-        per_second=one.per_second,
         at_ms=times,
-        splits=one.splits,
+        **same,
     )
 
 

@@ -153,6 +153,7 @@ class Lives:
         universe.calm()
         if self._status is not JobStatus.FINISHED:
             self._witness.keep_newest_state()
+        await universe.settle()
         outsider = await universe.start("outsider", self._subject.look)
         return self._witness.told(
             (await outsider.wait()).result(),
@@ -351,6 +352,7 @@ class Lives:
             record.outcome, record.ended_at_ms = "done", now
             self._starts_due += 1
             self._start_came.set()
+            self._rescaled_to = step.parallelism or self._rescaled_to
             if self._current is not None and self._current[0].is_alive:
                 self._current[0].replaced.set()
             return

@@ -22,6 +22,7 @@ from actorflow.simulation.inputs import records_of
 from actorflow.simulation.running import first_difference, many, run_course
 from actorflow.simulation.runs import Run, SeedFailed
 from actorflow.simulation.scenario import Scenario
+from actorflow.simulation.scenario_cast import check_cast
 from actorflow.simulation.subject import Subject
 
 __all__ = ("Played", "check_scenario", "play", "play_seed", "prepare")
@@ -63,20 +64,23 @@ class Played:
 def prepare(scenario: Scenario) -> Subject:
     """Import the job of a scenario and put stand-ins in the place of what reaches the outside.
 
-    Raises ``InvalidJob`` for what can't be simulated, and ``InvalidConfig`` for settings that can't be.
+    Raises ``InvalidJob`` for what can't be simulated, ``InvalidConfig`` for settings that can't be, ``InvalidScenario``
+    for names that the job does not have.
     """
     folder = Path(scenario.file).parent if scenario.file else None
     function = function_of(scenario.job, folder)
     course_of_scenario(scenario, storm=True)
     for step in scenario.steps:
-        if (step.act == "rescale") != (step.parallelism is not None):
-            raise InvalidJob(f"step {step.act!r}: a parallelism is for a rescale, and a rescale needs one")
-    return Subject(
+        if step.act == "rescale" and step.parallelism is None:
+            raise InvalidJob("step 'rescale' needs a parallelism")
+    subject = Subject(
         bound(function, scenario.arguments, what=scenario.job),
         inputs={one.source: records_of(one, folder) for one in scenario.inputs},
         outputs={one.sink: one.stand_in for one in scenario.outputs},
         is_ended=any(step.act in ENDINGS and step.act != "rescale" for step in scenario.steps),
     )
+    check_cast(scenario, subject.job())
+    return subject
 
 
 def play(scenario: Scenario, seed: int, *, storm: bool = True, subject: Subject | None = None) -> Run:

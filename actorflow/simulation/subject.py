@@ -21,6 +21,9 @@ from actorflow.dataflow.job import Job
 from actorflow.dataflow.plan import Plan, compile_plan
 from actorflow.errors import InvalidJob
 from actorflow.model.codec import Codec
+from actorflow.simulation.broker_sink import BrokerSink
+from actorflow.simulation.broker_source import BrokerSource
+from actorflow.simulation.database_sink import DatabaseSink
 from actorflow.simulation.digest import canonical
 from actorflow.simulation.inputs import InputSource, Records
 from actorflow.simulation.ledger import BUCKET, Ledger
@@ -57,7 +60,7 @@ class Subject:
         job = build()
         if not isinstance(job, Job):
             raise InvalidJob(f"what is to be simulated must return a Job, not {type(job).__name__}")
-        self._replace_sources(job, seed=0)
+        self._replace_sources(job, 0, None)  # which classes travel is known when the plan is made
         plan = compile_plan(job)
         self._check(plan, is_ended=is_ended)
         self.name = job.name
@@ -100,20 +103,33 @@ class Subject:
 
     def prepare(self, universe: Universe) -> None:
         """Put into a new world what has to be there."""
+        for name, records in self._inputs.items():
+            if records.on_broker:
+                universe.broker().fill(
+                    name,
+                    [records.record(universe.seed, index) for index in range(records.count)],
+                    partitions=records.splits,
+                    codec=self.codec,
+                    at_ms=[records.due_ms(index) for index in range(records.count)],
+                )
         if self._outside is not None:
             self._outside(universe)
 
     def job(self, seed: int = 0) -> Job:
         """Build the job anew, with its stand-ins; ``seed`` is that of the run."""
         job = self._build()
-        self._replace_sources(job, seed)
+        self._replace_sources(job, seed, self.codec)
         self._stand_in(job)
         return job
 
-    def _replace_sources(self, job: Job, seed: int) -> None:
+    def _replace_sources(self, job: Job, seed: int, codec: Codec | None) -> None:
         def stand_in(name: str, source: Source[Any]) -> Source[Any]:
             records = self._inputs.get(name)
-            return source if records is None else InputSource(records, seed, parallelism=source.parallelism)
+            if records is None:
+                return source
+            if records.on_broker and codec is not None:
+                return BrokerSource(name, codec=codec, until=records.sizes(), parallelism=source.parallelism)
+            return InputSource(records, seed, parallelism=source.parallelism)
 
         if self._inputs:
             job.replace_sources(stand_in)
@@ -122,14 +138,18 @@ class Subject:
         sinks: dict[str, TransactionalSink[Any]] = {}
 
         def stand_in(name: str, sink: Sink[Any]) -> Sink[Any]:
-            wanted = self._outputs.get(name)
-            if wanted is None and _runs_as_it_is(sink):
-                assert isinstance(sink, TransactionalSink)
-                sinks[name] = sink
-            elif wanted == "files":
-                sinks[name] = sink if isinstance(sink, FileSink) else files.write(f"/outputs/{name}")
-            else:
-                sinks[name] = Ledger(name, self.codec, sink.parallelism)
+            match self._outputs.get(name):
+                case None if _runs_as_it_is(sink):
+                    assert isinstance(sink, TransactionalSink)
+                    sinks[name] = sink
+                case "files":
+                    sinks[name] = sink if isinstance(sink, FileSink) else files.write(f"/outputs/{name}")
+                case "broker":
+                    sinks[name] = BrokerSink(name, codec=self.codec, parallelism=sink.parallelism)
+                case "database":
+                    sinks[name] = DatabaseSink(name, codec=self.codec, parallelism=sink.parallelism)
+                case _:
+                    sinks[name] = Ledger(name, self.codec, sink.parallelism)
             return sinks[name]
 
         job.replace_sinks(stand_in)
@@ -161,7 +181,7 @@ class Subject:
 
 def _runs_as_it_is(sink: Sink[Any]) -> bool:
     """Whether a sink writes where an outsider of the simulated world can look."""
-    if isinstance(sink, FileSink):
+    if isinstance(sink, FileSink | BrokerSink | DatabaseSink):
         return True
     is_ours = type(sink).__module__.startswith("actorflow.")
     return isinstance(sink, TransactionalSink) and sink.runs_in_simulation and not is_ours
