@@ -128,6 +128,11 @@ class Lives:
         """What has been told so far."""
         return list(self._universe.journal)
 
+    @property
+    def expected(self) -> list[Fault]:
+        """What has been expected so far, and in which life."""
+        return list(self._weather)
+
     async def run(self) -> Run:
         """Live until the job has ended; raise ``SeedFailed`` for whatever is wrong."""
         while True:
@@ -249,12 +254,12 @@ class Lives:
         since = max(self._calm_since, self._asked_last_ms, course.busy_until_ms)
         if universe.now_ms() - since <= course.calm_within_ms:
             return
-        handle = self._current[0].handle if self._current is not None else None
+        status: object = "not started"
+        if self._current is not None and (handle := self._current[0].handle) is not None:
+            # Whoever died is asked nothing any more, and yet its code may be what does not come to an end.
+            status = handle.status if self._current[0].is_alive else "dead, and its code still unwinds"
         problem = f"the job does not finish within {course.calm_within_ms} ms of calm weather"
-        raise SeedFailed(
-            f"{problem}; it is {handle.status if handle is not None else 'not started'}\n"
-            + universe.loop.report("who waits where")
-        )
+        raise SeedFailed(f"{problem}; it is {status}\n" + universe.loop.report("who waits where"))
 
     def _judge(self, process: Process, desk: Desk) -> bool:
         """Return whether the job has ended; raises when a process ended as none may."""

@@ -28,8 +28,8 @@ def run_course(subject: Subject, seed: int, course: Course, *, storm: bool) -> R
         return run_simulated(run, seed=seed)
     except Exception as error:
         weather = "its storm" if storm else "calm weather"
-        lines = begun[0].told if begun else ()
-        raise SeedFailed(f"seed {seed}, in {weather}: {_sentence(error)}", lines) from error
+        lines, expected = (begun[0].told, begun[0].expected) if begun else ((), ())
+        raise SeedFailed(f"seed {seed}, in {weather}: {_sentence(error)}", lines, expected) from error
     finally:
         gc.collect()  # nothing was collected meanwhile, and the next run would take what is left for its surroundings
 

@@ -17,11 +17,14 @@ __all__ = ("Acknowledgement", "CheckpointRecord", "Run", "SeedFailed", "StepReco
 
 
 class SeedFailed(AssertionError):
-    """Raised when a seed's run is not as it must be; the message says in what, ``lines`` are its journal."""
+    """Raised when a seed's run is not as it must be; the message says in what, ``lines`` are its journal.
 
-    def __init__(self, message: str, lines: Sequence[journal.Line] = ()) -> None:
+    ``weather`` is what had been expected until then, and in which life, where a single run failed.
+    """
+
+    def __init__(self, message: str, lines: Sequence[journal.Line] = (), weather: Sequence[Fault] = ()) -> None:
         super().__init__(message)
-        self.lines = lines
+        self.lines, self.weather = lines, tuple(weather)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

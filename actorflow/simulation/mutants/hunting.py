@@ -13,8 +13,7 @@ from typing import Any
 
 from actorflow.simulation.mutants.jobs import JOBS
 from actorflow.simulation.mutants.mutant import MUTANTS
-from actorflow.simulation.oracle import SeedFailed, calm_run, many, storm_run
-from actorflow.simulation.oracle import _compare as compare
+from actorflow.simulation.oracle import SeedFailed, calm_run, differences, many, storm_run
 from actorflow.simulation.subject import Subject
 
 __all__ = ("control", "hunt", "hunt_one", "summary")
