@@ -51,7 +51,7 @@ class SimulatedBrokerClient:
 
     def __init__(self, world: World) -> None:
         process = process_of(world, "this broker")
-        self._broker = process.universe.broker()
+        self._broker = process.universe.broker
         self._wire = Wire(process, Service.BROKER)
 
     async def create_topic(self, topic: str, partitions: int = 1) -> None:

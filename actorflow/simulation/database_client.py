@@ -31,7 +31,7 @@ class SimulatedDatabaseClient:
 
     def __init__(self, world: World) -> None:
         self._process = process_of(world, "this database")
-        self._database: Database = self._process.universe.database()
+        self._database: Database = self._process.universe.database
         self._wire = Wire(self._process, Service.DATABASE)
 
     async def create_table(self, table: str) -> None:

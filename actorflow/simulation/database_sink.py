@@ -108,7 +108,8 @@ class _Writer(TransactionalWriter[Any]):
         self._lasts = not context.home.startswith(MEMORY)
         # Generations of a home in memory begin again, and names must not.
         self._draw = f"{int(context.world.entropy.uniform('database sink') * 2**32):08x}"
-        self._last: str | None = None
+        self._last: str | None = None  # of what was cut, or else of what was committed
+        self._committed: str | None = None
         self._rows: list[Row] = []
         self._cuts = 0
 
@@ -135,6 +136,11 @@ class _Writer(TransactionalWriter[Any]):
                 f" generation {self._context.generation} does not",
                 generation=int(found),
             )
+
+    def _note_committed(self, name: str) -> None:
+        self._committed = name
+        if not self._cuts:
+            self._last = name
 
     def _next_name(self, checkpoint_id: int) -> str:
         context = self._context
@@ -180,8 +186,7 @@ class _LedgerWriter(_Writer):
     async def commit(self, committables: list[Any], permit: CommitPermit) -> None:
         for name, last, rows in map(self._checked, committables):
             await self._commit(name, last, rows)
-            if not self._cuts:
-                self._last = name
+            self._note_committed(name)
 
     async def _commit(self, name: str, last: str | None, rows: list[Row]) -> None:
         async with _Begun(self._client) as transaction:
@@ -198,7 +203,7 @@ class _LedgerWriter(_Writer):
             await transaction.commit()
 
     async def discard(self, committables: list[Any]) -> None:
-        """Rows that are only in a checkpoint need no clearing away."""
+        self._last = self._committed  # rows that are only in a checkpoint need no clearing away
 
 
 class _PreparingWriter(_Writer):
@@ -236,18 +241,21 @@ class _PreparingWriter(_Writer):
         for name, last, _ in map(self._checked, committables):
             if last is not None and await self._client.get(LEDGER_TABLE, last.encode()) is None:
                 raise ObjectMissing(self._forgotten(name, last))
-            if await self._client.commit_prepared(name):
-                continue
-            if await self._client.get(LEDGER_TABLE, name.encode()) is None:
+            if (
+                not await self._client.commit_prepared(name)
+                and await self._client.get(LEDGER_TABLE, name.encode()) is None
+            ):
                 raise ObjectMissing(
                     f"operator {self._context.operator!r}: the prepared transaction {name!r}, which checkpoint"
                     f" {permit.checkpoint_id} relies on, is gone, and its rows are not in {self._sink.table}"
                 )
+            self._note_committed(name)
 
     async def discard(self, committables: list[Any]) -> None:
         clock = self._context.world.clock
         for name, _, _ in map(self._checked, committables):
             await patiently(clock, lambda gid=name: self._client.rollback_prepared(gid))  # type: ignore[misc]
+        self._last = self._committed
 
     async def sweep(self, keep: list[Any]) -> int:
         clock, kept = self._context.world.clock, {name for name, _, _ in map(self._checked, keep)}

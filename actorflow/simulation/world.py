@@ -146,8 +146,9 @@ class Universe:
         """Return what is in the object store ``s3://<bucket>``."""
         return self._shelves.setdefault(bucket, Shelf())
 
+    @property
     def broker(self) -> Broker:
-        """Return the broker that all processes reach; it is set up when it is first asked for."""
+        """The broker that all processes reach; it is set up when it is first asked for."""
         from actorflow.simulation.broker import Broker
 
         broker = self._outside.get(Service.BROKER)
@@ -156,8 +157,9 @@ class Universe:
         assert isinstance(broker, Broker)
         return broker
 
+    @property
     def database(self) -> Database:
-        """Return the database that all processes reach; it is set up when it is first asked for."""
+        """The database that all processes reach; it is set up when it is first asked for."""
         from actorflow.simulation.database import Database
 
         database = self._outside.get(Service.DATABASE)
