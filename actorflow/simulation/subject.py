@@ -105,7 +105,7 @@ class Subject:
         """Put into a new world what has to be there."""
         for name, records in self._inputs.items():
             if records.on_broker:
-                universe.broker().fill(
+                universe.broker.fill(
                     name,
                     [records.record(universe.seed, index) for index in range(records.count)],
                     partitions=records.splits,
