@@ -126,17 +126,38 @@ def bench_command(
 
 @app.command("simulate")
 def simulate_command(
-    target: Annotated[str, typer.Argument(metavar="MODULE:FUNCTION")],
+    target: Annotated[str, typer.Argument(metavar="FILE|FOLDER|MODULE:FUNCTION")],
     arguments: Annotated[list[str] | None, typer.Argument(metavar="[-- ARGUMENTS]")] = None,
     seed: Annotated[int | None, typer.Option("--seed", help="Run this seed alone and print its journal.")] = None,
-    seeds: Annotated[int, typer.Option("--seeds", min=1, help="Run the seeds from 1 to this.")] = 20,
+    seeds: Annotated[
+        int | None,
+        typer.Option("--seeds", min=1, help="Run the seeds from 1 to this; else a file's own, and 20 of a job."),
+    ] = None,
     jobs: Annotated[
         int | None, typer.Option("--jobs", min=1, help="So many processes share them; unless said, one for each core.")
     ] = None,
+    picture: Annotated[
+        Path | None, typer.Option("--picture", metavar="FILE.svg|FILE.html", help="Draw the one seed.")
+    ] = None,
+    since: Annotated[
+        str | None, typer.Option("--from", metavar="TIME", help="The picture begins here, such as 250ms or 1.5s.")
+    ] = None,
+    until: Annotated[str | None, typer.Option("--until", metavar="TIME", help="The picture ends here.")] = None,
     as_json: Json = False,
-    part: Annotated[str, typer.Option("--part", hidden=True)] = "",
+    serving: Annotated[bool, typer.Option("--serve", hidden=True)] = False,
 ) -> int:
-    """Run a job under seeded storms of faults, on virtual time, and compare it with a calm run."""
+    """Run scenarios, or a job under seeded storms of faults, on virtual time, and say what is not as it must be."""
     from actorflow.cli.simulate import simulate_target
 
-    return simulate_target(target, arguments or [], seed=seed, seeds=seeds, as_json=as_json, jobs=jobs, part=part)
+    return simulate_target(
+        target,
+        arguments or [],
+        seed=seed,
+        seeds=seeds,
+        jobs=jobs,
+        as_json=as_json,
+        picture=picture,
+        since=since,
+        until=until,
+        serving=serving,
+    )

@@ -1,178 +1,229 @@
-"""``actorflow simulate``: a job under seeded storms, on virtual time, compared with its calm run.
+"""``actorflow simulate``: scenarios, or a job under seeded storms, on virtual time.
 
-Seeds are independent, so several processes share them: each is this very command with ``--part``, and tells one line of
-JSON for each of its seeds.  They are counted in order of seeds, whoever ran them.
+``trials.py`` says what is to be simulated, ``children.py`` shares it over processes, this module decides between the
+ways to ask and prints what they came to: of many trials a table and each failure with the command that replays it, of
+one the journal as a timeline too.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import subprocess
+import shutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
+from pathlib import Path
 from typing import Any, TextIO
 
-from actorflow.cli.demo_life import environment
+from actorflow.cli.children import serve, share
 from actorflow.cli.exits import Exit, UsageMistake
-from actorflow.cli.targets import build_job
-from actorflow.model.journal import Line, lasting_fields
-from actorflow.simulation.oracle import Report, Run, SeedFailed, many, run_seed, storm_run
-from actorflow.simulation.subject import Subject
+from actorflow.cli.trials import Came, Trial, Trials
+from actorflow.simulation.digest import digest_of_digests
+from actorflow.simulation.levels import Levels, watching
+from actorflow.simulation.running import many
 from actorflow.simulation.swarm import draw
+from actorflow.simulation.timeline import WIDTH, timeline
 
 __all__ = ("simulate_target",)
 
-A_PROCESS_PAYS_FROM = 10
-"""So many seeds are worth a process of their own."""
+A_PROCESS_PAYS_FROM = 5
+"""So many trials are worth a process of their own."""
+
+
+Draw = Callable[[Trial, Came, Levels], None]
 
 
 def simulate_target(
     target: str,
-    arguments: Sequence[str],
+    arguments: Sequence[str] = (),
     *,
-    seed: int | None,
-    seeds: int,
-    as_json: bool,
+    seed: int | None = None,
+    seeds: int | None = None,
     jobs: int | None = None,
-    part: str = "",
+    as_json: bool = False,
+    picture: Path | None = None,
+    since: str | None = None,
+    until: str | None = None,
+    serving: bool = False,
 ) -> int:
-    """Run one seed and print its journal, or many and print what they came to."""
+    """Simulate a target and print what it came to."""
     out = sys.stdout
-    with redirect_stdout(sys.stderr), many():  # the job may print
-        subject = Subject(lambda: build_job(target, arguments))  # what can't be simulated is told once, not per seed
-        if part:
-            return _part(subject, seeds, part, out)
-        if seed is not None:
-            told = _one(subject, seed, None if as_json else out)
+    if seed is not None and seeds is not None:
+        raise UsageMistake("--seed runs one seed and --seeds many: say one of them")
+    trials = Trials(target, arguments)
+    draw_it = _drawer(trials, picture, since, until)
+    with redirect_stdout(sys.stderr), many():  # jobs may print
+        if serving:
+            return serve(trials, sys.stdin, out)
+        asked = list(trials.each(seed, seeds))
+        if trials.is_job:
+            trials.subject()  # what can't be simulated is told once, not per seed
+        if draw_it is not None and len({trial.file for trial in asked}) > 1:
+            raise UsageMistake("--picture draws one run: name one file")
+        if draw_it is not None and seed is None and seeds is None and not trials.is_job:
+            seed, asked = asked[0].seed, asked[:1]
+        if draw_it is not None and seed is None:
+            raise UsageMistake("--picture draws one run: add --seed N")
+        if seed is not None and len(asked) == 1:
+            came = _alone(trials, asked[0], None if as_json else out, draw_it)
         else:
-            told = _many(subject, target, arguments, seeds, _processes(jobs, seeds))
-        report = Report()
-        for one in told:
-            _count(report, one, target)
-            if seed is None and sys.stderr.isatty():
-                print(f"\r{report.seeds} of {seeds} seeds, {len(report.failures)} failures", end="", file=sys.stderr)
-        if seed is None and sys.stderr.isatty():
-            print(file=sys.stderr)
+            came = _make(trials, asked, _processes(jobs, len(asked)))
+    failed = [trial for trial in asked if came[trial].failures]
     if as_json:
-        print(json.dumps(_result(report)), flush=True)
+        print(json.dumps(_result(trials, came)), flush=True)
     else:
-        for failed, why in report.failures:
-            print(f"seed {failed}: {why}")
-        print(f"{report.seeds} seeds, {len(report.failures)} failures, digest {report.digest}")
-        print(f"faults {dict(sorted(report.faults.items()))}")
-        print(f"kills at {dict(sorted(report.kills_at.items()))}")
-        print(f"seeds that killed in two lives, one after the other: {report.killed_again}")
-    return Exit.FAILED if report.failures else Exit.DONE
+        if trials.is_job:
+            _print_job(came)
+        else:
+            _print_table(trials, came)
+        for trial in failed:
+            _print_failure(trials, trial, came[trial])
+    return Exit.FAILED if failed else Exit.DONE
+
+
+# ── making ───────────────────────────────────────────────────────────────────────────────────
+
+
+def _processes(jobs: int | None, trials: int) -> int:
+    if jobs is None:
+        jobs = min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1, 64)
+        jobs = min(jobs, max(1, trials // A_PROCESS_PAYS_FROM))
+    return min(jobs, trials)
+
+
+def _make(trials: Trials, asked: Sequence[Trial], processes: int) -> dict[Trial, Came]:
+    """Make all trials; what they came to, in the order in which they were asked for."""
+    came: dict[Trial, Came] = {}
+    failures = 0
+
+    def tell(trial: Trial, one: Came) -> None:
+        nonlocal failures
+        came[trial] = one
+        failures += bool(one.failures)
+        if len(asked) > 1 and sys.stderr.isatty():
+            print(f"\r{len(came)} of {len(asked)} seeds, {failures} failures", end="", file=sys.stderr, flush=True)
+
+    try:
+        if processes == 1:
+            for trial in asked:
+                tell(trial, trials.make(trial))
+        else:
+            share(asked, trials.target, trials.arguments, processes, tell)
+    finally:
+        if came and len(asked) > 1 and sys.stderr.isatty():
+            print(file=sys.stderr)
+    return {trial: came[trial] for trial in asked}
 
 
 # ── one seed ─────────────────────────────────────────────────────────────────────────────────
 
 
-def _one(subject: Subject, seed: int, out: TextIO | None) -> Iterator[dict[str, Any]]:
-    print(f"seed {seed} drew {draw(seed, subject.shape)}", file=sys.stderr)
-    if out is not None:
-        try:
-            lines: Sequence[Line] = storm_run(subject, seed).lines
-        except SeedFailed as failure:  # what it is is told below
-            lines = failure.lines
-        for line in lines:
-            print(_text(line), file=out)
-    yield _told(subject, seed)
+def _alone(trials: Trials, trial: Trial, out: TextIO | None, draw_it: Draw | None) -> dict[Trial, Came]:
+    """Make one trial, print its journal, and have it drawn."""
+    if trials.is_job:
+        print(f"seed {trial.seed} drew {draw(trial.seed, trials.subject().shape)}", file=sys.stderr)
+    with watching() as watched:
+        came = trials.make(trial)
+    if watched and out is not None:
+        width = shutil.get_terminal_size((WIDTH, 0)).columns if out.isatty() else WIDTH
+        for text in timeline(watched[-1].lines, width):
+            print(text, file=out)
+    if watched and draw_it is not None:
+        draw_it(trial, came, watched[-1])
+    return {trial: came}
 
 
-def _told(subject: Subject, seed: int) -> dict[str, Any]:
-    """Run a seed and tell what it came to, in values that JSON holds."""
-    try:
-        run: Run = run_seed(subject, seed)
-    except SeedFailed as failure:
-        return {"seed": seed, "failure": str(failure)}
-    return {
-        "seed": seed,
-        "faults": dict(run.faults),
-        "kills_at": dict(run.kills_at),
-        "again": run.again,
-        "digest": run.digest,
-    }
+def _drawer(trials: Trials, picture: Path | None, since: str | None, until: str | None) -> Draw | None:
+    """What draws a trial, if that is asked for."""
+    from actorflow.cli import drawing
 
+    since_us, until_us = drawing.microseconds("--from", since), drawing.microseconds("--until", until)
+    if picture is None:
+        if since_us is not None or until_us is not None:
+            raise UsageMistake("--from and --until say what a picture shows: add --picture FILE.svg")
+        return None
+    drawing.check_picture(picture)
 
-# ── many ─────────────────────────────────────────────────────────────────────────────────────
+    def draw_it(trial: Trial, came: Came, levels: Levels) -> None:
+        drawing.draw(picture, trials, trial, came, levels, since_us, until_us)
 
-
-def _processes(jobs: int | None, seeds: int) -> int:
-    if jobs is None:
-        jobs = min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1, 64)
-        jobs = min(jobs, max(1, seeds // A_PROCESS_PAYS_FROM))
-    return min(jobs, seeds)
-
-
-def _many(
-    subject: Subject, target: str, arguments: Sequence[str], seeds: int, processes: int
-) -> Iterator[dict[str, Any]]:
-    """Run seeds 1, 2 … in so many processes; what they came to, in order."""
-    if processes == 1:
-        for seed in range(1, seeds + 1):
-            yield _told(subject, seed)
-        return
-    command = [sys.executable, "-m", "actorflow", "simulate", target, "--seeds", str(seeds)]
-    children = [
-        subprocess.Popen(  # noqa: S603 - this very program
-            [*command, "--part", f"{number}/{processes}", "--", *arguments],
-            env=environment(),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            text=True,
-            encoding="utf-8",
-        )
-        for number in range(1, processes + 1)
-    ]
-    try:
-        for seed in range(1, seeds + 1):
-            child = children[(seed - 1) % processes]
-            assert child.stdout is not None
-            if not (line := child.stdout.readline()):
-                raise UsageMistake(f"the process that ran seed {seed} ended by itself, with {child.wait()}")
-            yield json.loads(line)
-    finally:
-        for child in children:
-            child.kill()
-            child.communicate()
-
-
-def _part(subject: Subject, seeds: int, part: str, out: TextIO) -> int:
-    """Run every so-manieth seed, for the process that counts them."""
-    number, _, processes = part.partition("/")
-    for seed in range(int(number), seeds + 1, int(processes)):
-        print(json.dumps(_told(subject, seed)), file=out, flush=True)
-    return Exit.DONE
+    return draw_it
 
 
 # ── telling ──────────────────────────────────────────────────────────────────────────────────
 
 
-def _count(report: Report, told: dict[str, Any], target: str) -> None:
-    report.seeds += 1
-    if "failure" in told:
-        seed = told["seed"]
-        report.failures.append((seed, f"{told['failure']}; see it with: actorflow simulate {target} --seed {seed}"))
-        return
-    report.faults.update(told["faults"])
-    report.kills_at.update(told["kills_at"])
-    report.killed_again += told["again"]
-    report.digests.append(told["digest"])
+def _sum(came: dict[Trial, Came], of: str) -> dict[str, int]:
+    found: Counter[str] = Counter()
+    for one in came.values():
+        found.update(getattr(one, of))
+    return dict(sorted(found.items()))
 
 
-def _text(line: Line) -> str:
-    fields = " ".join(f"{name}={value}" for name, value in lasting_fields(line.entry))
-    return f"{line.at_ms:>9} ms  {line.process or '-':<10} {line.name:<24} {fields}"
-
-
-def _result(report: Report) -> dict[str, object]:
+def _summary(came: dict[Trial, Came]) -> dict[str, Any]:
     return {
-        "seeds": report.seeds,
-        "faults": dict(sorted(report.faults.items())),
-        "kills_at": dict(sorted(report.kills_at.items())),
-        "failures": len(report.failures),
-        "digest": report.digest,
+        "seeds": len(came),
+        "faults": _sum(came, "faults"),
+        "failures": sum(1 for one in came.values() if one.failures),
+        "digest": digest_of_digests(one.digest for one in came.values() if one.digest),
     }
+
+
+def _by_file(came: dict[Trial, Came]) -> dict[str, dict[Trial, Came]]:
+    found: dict[str, dict[Trial, Came]] = {}
+    for trial, one in came.items():
+        found.setdefault(trial.file, {})[trial] = one
+    return found
+
+
+def _result(trials: Trials, came: dict[Trial, Came]) -> dict[str, Any]:
+    """What ``--json`` prints."""
+    whole = _summary(came)
+    if trials.is_job:
+        return {
+            "seeds": whole["seeds"],
+            "faults": whole["faults"],
+            "kills_at": _sum(came, "kills_at"),
+            "failures": whole["failures"],
+            "digest": whole["digest"],
+        }
+    scenarios = [
+        {"file": file, "title": trials.scenario(file).title, **_summary(its)} for file, its in _by_file(came).items()
+    ]
+    return {"scenarios": scenarios, "failures": sum(one["failures"] for one in scenarios)}
+
+
+def _print_job(came: dict[Trial, Came]) -> None:
+    whole = _summary(came)
+    print(f"{whole['seeds']} seeds, {whole['failures']} failures, digest {whole['digest']}")
+    print(f"faults {whole['faults']}")
+    print(f"kills at {_sum(came, 'kills_at')}")
+    print(f"seeds that killed in two lives, one after the other: {sum(one.again for one in came.values())}")
+
+
+def _print_table(trials: Trials, came: dict[Trial, Came]) -> None:
+    files = _by_file(came)
+    room = max(len("file"), *(len(file) for file in files))
+    titles = {file: trials.scenario(file).title for file in files}
+    wide = min(60, max(len("title"), *(len(title) for title in titles.values())))
+    print(f"{'file':<{room}}  {'title':<{wide}}  seeds  faults")
+    for file, its in files.items():
+        told = _summary(its)
+        title = titles[file] if len(titles[file]) <= wide else f"{titles[file][: wide - 1]}…"
+        verdict = f"{told['failures']} FAILED" if told["failures"] else "ok"
+        print(f"{file:<{room}}  {title:<{wide}}  {told['seeds']:>5}  {sum(told['faults'].values()):>6}  {verdict}")
+    failures = sum(1 for one in came.values() if one.failures)
+    print(f"{_counted(len(files), 'scenario')}, {_counted(len(came), 'seed')}, {_counted(failures, 'failure')}")
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+
+
+def _print_failure(trials: Trials, trial: Trial, came: Came) -> None:
+    print(f"{trial.file or trials.target}, seed {trial.seed}:")
+    for sentence in came.failures:
+        print(f"  {sentence}")
+    print(f"  replay it with: {trials.replay(trial)}")

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from actorflow.abc.objects import ObjectStore
+from actorflow.model.journal import WeatherStruck
 
 if TYPE_CHECKING:
     from actorflow.model.ids import ActorId
@@ -91,7 +92,8 @@ class Levels:
     """What was seen of one universe.
 
     ``times_us`` holds, for each line of the journal, when exactly it was written.  Channels and actors are filed under
-    the name of their process and their own, in the order of the plan.
+    the name of their process and their own, in the order of the plan.  ``machines`` says where a process lives,
+    ``spells`` since when weather that lasts was seen, by what it does, to whom, and until when.
     """
 
     def __init__(self, universe: Universe) -> None:
@@ -101,6 +103,10 @@ class Levels:
         self.channels: dict[tuple[str, str], Channel] = {}
         self.actors: dict[tuple[str, str], Actor] = {}
         self.requests: list[Request] = []
+        self.machines: dict[str, str] = {}
+        self.spells: dict[tuple[str, str, int], int] = {}
+        self._struck: dict[str, int] = {}
+        self._lasting: dict[tuple[str, str], int] = {}
         universe.subscribe(self._read)
 
     @property
@@ -114,6 +120,8 @@ class Levels:
     def _read(self, line: Line) -> None:
         now_us = self._now_us()
         self.times_us.append(now_us)
+        if isinstance(line.entry, WeatherStruck):
+            self._struck[line.entry.target] = now_us
         self._sample(now_us)
 
     def before_batch(self, process: Process, actor: ActorId) -> None:
@@ -126,11 +134,15 @@ class Levels:
 
     def _sample(self, now_us: int) -> None:
         seen: dict[tuple[str, str], None] = {}
+        for until, slow in self._universe.slowing:
+            self._spell("slow", slow.operator, until, now_us)
         for process in self._universe.processes.values():
-            handle = process.handle
+            handle, name = process.handle, process.name
+            self.machines[name] = process.machine.name
+            self._spell("paused", name, process.paused_until, now_us)
+            self._spell("cut off", name, process.cut_off_until, now_us)
             if handle is None or not process.is_alive:
                 continue
-            name = process.name
             for level in handle.levels:
                 actor = self.actors.get((name, level.actor))
                 if actor is None:
@@ -153,6 +165,13 @@ class Levels:
             if channel_key not in seen:
                 channel.records.set(now_us, 0)
                 channel.blocked.set(now_us, 0)
+
+    def _spell(self, what: str, whom: str, until_s: float, now_us: int) -> None:
+        until_us = int(until_s * 1e6)
+        if until_us > 0 and self._lasting.get((what, whom), 0) != until_us:
+            # Whoever stalls tells nothing meanwhile, so this may be seen late: it began when the weather struck.
+            self._lasting[what, whom] = until_us
+            self.spells[what, whom, until_us] = min(self._struck.get(whom, now_us), until_us)
 
     def watched(self, store: ObjectStore, process: Process) -> ObjectStore:
         """The same store; what is asked of it is noted."""

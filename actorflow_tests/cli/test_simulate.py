@@ -77,7 +77,7 @@ def test_a_failure_is_told_with_the_command_that_shows_it_and_the_exit_code_says
     small(shell)
     said = shell("simulate", "small.py:wrong", "--seeds", "2", "--jobs", "1")
     assert said.code == 1
-    assert "see it with: actorflow simulate small.py:wrong --seed 1" in said.out
+    assert "replay it with: actorflow simulate small.py:wrong --seed 1" in said.out
     assert shell("simulate", "small.py:wrong", "--seeds", "2", "--jobs", "2", "--json").last["failures"] == 2
 
     alone = shell("simulate", "small.py:wrong", "--seed", "1")

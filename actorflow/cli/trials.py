@@ -1,0 +1,146 @@
+"""What is to be simulated, and what does one seed of it come to?
+
+A target is a file or a folder of scenarios, or a job (``MODULE:FUNCTION`` or ``FILE.py:FUNCTION``) in the storms that
+seeds draw.  Either way it is a list of *trials*, each a file and a seed; a job has no file.  A trial can be made in any
+process, by itself, and what it came to is told in values that JSON holds.
+
+Nothing is printed here, and no process is started.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from actorflow.cli.exits import UsageMistake
+from actorflow.cli.targets import build_job
+from actorflow.simulation.oracle import run_seed
+from actorflow.simulation.play import Played, play_seed, prepare
+from actorflow.simulation.runs import Run, SeedFailed
+from actorflow.simulation.scenario import Scenario
+from actorflow.simulation.scenario_reading import read_scenario
+from actorflow.simulation.subject import Subject
+
+__all__ = ("Came", "Trial", "Trials")
+
+
+class Trial(NamedTuple):
+    """One seed of a file; of the job of the command line where ``file`` is empty."""
+
+    file: str
+    seed: int
+
+
+@dataclass(slots=True, kw_only=True)
+class Came:
+    """What a trial came to; ``failures`` are sentences, and without any it passed.
+
+    ``played`` is there only in the process that made the trial, and only of a scenario.
+    """
+
+    failures: list[str] = field(default_factory=list)
+    faults: dict[str, int] = field(default_factory=dict)
+    kills_at: dict[str, int] = field(default_factory=dict)
+    again: bool = False
+    digest: str = ""
+    played: Played | None = None
+
+    def plain(self) -> dict[str, Any]:
+        """The same as values of JSON."""
+        return {name: getattr(self, name) for name in ("failures", "faults", "kills_at", "again", "digest")}
+
+
+class Trials:
+    """All trials of one target.  A scenario is read at once, and its job imported when its first trial is made."""
+
+    def __init__(self, target: str, arguments: Sequence[str]) -> None:
+        self.target, self.arguments = target, arguments
+        self.is_job = _is_job(target)
+        self._subject: Subject | None = None
+        self._scenarios: dict[str, Scenario] = {}
+        self._subjects: dict[str, Subject] = {}
+        if arguments and not self.is_job:
+            raise UsageMistake(f"{target} takes no arguments: a scenario says what its job is given")
+
+    # ── what there is ──
+
+    def files(self) -> list[str]:
+        """The scenarios that the target means, by their paths in order; none for a job.  Raises ``UsageMistake``."""
+        if self.is_job:
+            return []
+        path = Path(self.target)
+        if path.is_dir():
+            found = sorted(one.as_posix() for one in path.rglob("*.toml") if one.is_file())
+            if not found:
+                raise UsageMistake(f"there is no scenario (*.toml) in the folder {path}")
+            return found
+        if not path.is_file():
+            raise UsageMistake(f"there is no file {path}")
+        return [path.as_posix()]
+
+    def each(self, seed: int | None, seeds: int | None) -> Iterator[Trial]:
+        """Every trial: of one seed, of seeds 1 to ``seeds``, or of as many as the files say (20 of a job)."""
+        for file in self.files() or [""]:
+            if seed is not None:
+                yield Trial(file, seed)
+            elif seeds is not None or not file:
+                yield from (Trial(file, number) for number in range(1, (seeds or 20) + 1))
+            else:
+                own = self.scenario(file).seeds
+                yield from (Trial(file, number) for number in range(own.first, own.first + own.count))
+
+    def scenario(self, file: str) -> Scenario:
+        """Read a scenario, once.  Raises ``InvalidScenario``."""
+        if file not in self._scenarios:
+            self._scenarios[file] = read_scenario(Path(file))
+        return self._scenarios[file]
+
+    def subject(self, file: str = "") -> Subject:
+        """What is simulated; made once.  Raises ``InvalidJob`` for what can't be simulated."""
+        if file not in self._subjects:
+            if file:
+                self._subjects[file] = prepare(self.scenario(file))
+            else:
+                self._subjects[file] = Subject(lambda: build_job(self.target, self.arguments))
+        return self._subjects[file]
+
+    def replay(self, trial: Trial) -> str:
+        """The one command that shows a trial again."""
+        words = ["actorflow", "simulate", trial.file or self.target, "--seed", str(trial.seed)]
+        return shlex.join([*words, "--", *self.arguments] if self.arguments else words)
+
+    # ── one of them ──
+
+    def make(self, trial: Trial) -> Came:
+        """Make a trial.  Raises ``InvalidJob`` and ``InvalidScenario``; whatever else goes wrong is what it came to."""
+        subject = self.subject(trial.file)
+        played: Played | None = None
+        run: Run | None
+        if trial.file:
+            played = play_seed(self.scenario(trial.file), trial.seed, subject)
+            run, failures = played.run, list(played.failures)
+        else:
+            try:
+                run, failures = run_seed(subject, trial.seed), []
+            except SeedFailed as failure:
+                return Came(failures=[str(failure)])
+        if run is None:
+            return Came(failures=failures, played=played)
+        return Came(
+            failures=failures,
+            played=played,
+            faults=dict(sorted(run.faults.items())),
+            kills_at=dict(sorted(run.kills_at.items())),
+            again=run.again,
+            digest=run.digest,
+        )
+
+
+def _is_job(target: str) -> bool:
+    """``FILE.py:FUNCTION`` and ``MODULE:FUNCTION`` are jobs, and everything that exists is what it is."""
+    if Path(target).exists():
+        return False
+    return ":" in target or not target.endswith(".toml")
