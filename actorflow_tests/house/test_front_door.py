@@ -1,4 +1,4 @@
-"""The front door loads what is used: nothing when it is only passed, and pytest passes it in every run of every user."""
+"""The front door loads what is used, and nothing when it is only passed: pytest passes it in each run of each user."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ OURS = "import sys, json; print(json.dumps(sorted(m for m in sys.modules if m.pa
 
 def modules_after(program: str) -> list[str]:
     """Run a program in a new process; return the modules of the package that it loaded."""
-    return json.loads(output_of(f"{program}\n{OURS}"))
+    modules: list[str] = json.loads(output_of(f"{program}\n{OURS}"))
+    return modules
 
 
 def output_of(program: str) -> str:

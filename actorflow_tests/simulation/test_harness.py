@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -118,18 +118,21 @@ def test_it_works_inside_of_a_running_loop() -> None:
 # ── time ─────────────────────────────────────────────────────────────────────────────────────
 
 
+NEVER = datetime(9999, 1, 1, tzinfo=UTC)
+
+
 class Batches(af.KeyedOperator[str, str, list[str]]):
     """Closes a minute's batch when something comes after it."""
 
     batch = af.ListState(str)
-    closes = af.ValueState(lambda: datetime.max)
+    closes = af.ValueState(lambda: NEVER)
 
     def on_record(self, word: str, context: af.Context[str]) -> Iterator[list[str]]:
-        now = context.now().replace(tzinfo=None)
+        now = context.now()
         if now >= self.closes.value:
             yield list(self.batch)
             self.batch.clear()
-            self.closes.value = datetime.max
+            self.closes.value = NEVER
         if word:
             self.batch.append(word)
             self.closes.value = min(self.closes.value, now + timedelta(minutes=1))
@@ -382,7 +385,7 @@ def test_a_clock_can_be_shared_with_what_else_a_test_runs() -> None:
 
 
 class Doubles(af.Operator[int, int]):
-    async def on_record(self, value: int, context: af.Context[None]) -> AsyncIterator[int]:  # type: ignore[override]
+    async def on_record(self, value: int, context: af.Context[None]) -> AsyncIterator[int]:
         yield value
         await asyncio.sleep(1)
         yield value
