@@ -89,7 +89,7 @@ def lasting_fields(entry: Entry) -> list[tuple[str, Any]]:
 
 
 @cache
-def lasting_names(kind: type[Entry]) -> tuple[str, ...]:
+def lasting_names(kind: type[Any]) -> tuple[str, ...]:
     """The names of those fields."""
     return tuple(f.name for f in fields(kind) if not f.metadata.get("volatile"))
 

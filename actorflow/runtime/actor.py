@@ -17,7 +17,7 @@ import anyio
 
 from actorflow.abc.connectors import Sink, SinkWriter
 from actorflow.abc.state import StateBackend
-from actorflow.abc.world import Load, World
+from actorflow.abc.world import World
 from actorflow.dataflow.chaining import Chain
 from actorflow.errors import AbortReason, ActorflowError, OperatorFailed
 from actorflow.model import journal
@@ -56,6 +56,7 @@ IN_FLIGHT = "actorflow.in_flight"
 
 COMMITTABLES = "actorflow.committables"
 """The list state in which a sink keeps what it prepared and nobody is known to have committed."""
+
 
 @dataclass(frozen=True, slots=True)
 class Inject:
@@ -210,7 +211,8 @@ class Actor:
     async def _loop(self) -> None:
         mailbox, output, clock, chain = self.mailbox, self.output, self.world.clock, self.chain
         control, signal, take = mailbox.control, mailbox.signal, mailbox.try_take
-        lane, reader, load, rest = self.lane, self.reader, self.world.load, self._rest
+        lane, reader, rest = self.lane, self.reader, self._rest
+        load, actor, operators = self.world.load, self.id, self.operators  # a simulated world makes batches slow
         process, process_values, has_side = chain.process, chain.process_values, self.has_side_outputs
         write = None if self.writer is None else self.writer.write
         if self.writer is not None and chain.takes_each:
@@ -236,8 +238,8 @@ class Actor:
                     await self._on_element(*taken)
             elif rest:
                 records = rest.pop()
-                if load is not None:
-                    await self._bear(load)
+                if load is not None and (weight := load.before_batch(actor, operators)) is not None:
+                    await weight
                 outputs = process_values(records)
             elif reader is not None:
                 chunk = reader.try_take() if self._halted_at is None else None
@@ -248,8 +250,8 @@ class Actor:
                         self.records_in += len(records)
                         if len(records) > size:
                             records = self._cut(records)
-                        if load is not None:
-                            await self._bear(load)
+                        if load is not None and (weight := load.before_batch(actor, operators)) is not None:
+                            await weight
                         outputs = process_values(records)
                 elif self._halted_at is None and not self._input_ended and reader.has_ended:
                     await self._end_of_input()
@@ -261,8 +263,8 @@ class Actor:
                     await self._on_element(channel, element)
                 else:
                     self.records_in += len(element.values)
-                    if load is not None:
-                        await self._bear(load)
+                    if load is not None and (weight := load.before_batch(actor, operators)) is not None:
+                        await weight
                     if lane is not None and channel.role == 0:
                         lane.admit(element)
                     else:
@@ -304,12 +306,6 @@ class Actor:
             if clock.slice_is_over():
                 self._flush_in_time(clock.now_ms())
                 await breathe()
-
-    async def _bear(self, load: Load) -> None:
-        """Let a simulated world make this batch slow, or fail it."""
-        waiting = load.before_batch(self.id, self.operators)
-        if waiting is not None:
-            await waiting
 
     def _flush_in_time(self, now_ms: int) -> None:
         """Under steady input nothing is ever idle; what fills slowly leaves after ``flush_after`` all the same."""

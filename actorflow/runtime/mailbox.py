@@ -36,14 +36,11 @@ class Signal:
         if waiter is not None and not waiter.done():
             waiter.set_result(None)
 
-    async def wait(self) -> None:
-        """Wait until somebody calls ``set``."""
-        assert self._waiter is None, "two coroutines wait for one signal"
-        self._waiter = asyncio.get_running_loop().create_future()
-        try:
-            await self._waiter
-        finally:
-            self._waiter = None
+    def wait(self) -> asyncio.Future[None]:
+        """Return what waits until somebody calls ``set``, from now on; to be awaited at once."""
+        assert self._waiter is None or self._waiter.done(), "two coroutines wait for one signal"
+        waiter = self._waiter = asyncio.get_running_loop().create_future()
+        return waiter
 
 
 class Gate:

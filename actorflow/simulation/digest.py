@@ -47,7 +47,7 @@ def digest_of_digests(digests: Iterable[str]) -> str:
 
 
 @cache
-def _form(kind: type[Entry]) -> tuple[bytes, bytes, Callable[[Entry], tuple[Any, ...]]]:
+def _form(kind: type[Any]) -> tuple[bytes, bytes, Callable[[Entry], tuple[Any, ...]]]:
     """How the array of a line begins, the name of its entry, and what takes the values out of one."""
     names = lasting_names(kind)
     values_of: Callable[[Entry], tuple[Any, ...]]

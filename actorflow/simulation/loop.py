@@ -39,6 +39,7 @@ from actorflow.simulation.refusals import NothingOutside
 from actorflow.simulation.steps import (
     SimulatedTask,
     Step,
+    Timer,
     Work,
     WorkFuture,
     current_process,
@@ -106,7 +107,7 @@ class SimulatedLoop(NothingOutside):
         self._spinning = 0
         self._time = 0.0
         self._ready: list[Step] = []
-        self._timers: list[tuple[float, int, Step]] = []
+        self._timers: list[tuple[float, int, Timer]] = []
         self._timers_set = 0
         self._timers_cancelled = 0
         self._owner = 0
@@ -150,7 +151,7 @@ class SimulatedLoop(NothingOutside):
         self._check_open()
         target = getattr(callback, "__self__", None)
         owner = target.number if type(target) is SimulatedTask else self._owner
-        step = Step(callback, args, context, owner, when, self._timer_cancelled)
+        step = Timer(callback, args, context, owner, when, self._timer_cancelled)
         self._timers_set += 1
         heapq.heappush(self._timers, (when, self._timers_set, step))
         return step
@@ -169,7 +170,7 @@ class SimulatedLoop(NothingOutside):
         self._timers_cancelled += 1
         if self._timers_cancelled > max(_CANCELLED_TIMERS, len(self._timers) // 2):
             # In place: whoever is going through the timers right now holds this very list.
-            self._timers[:] = [entry for entry in self._timers if not entry[2].is_cancelled]
+            self._timers[:] = [entry for entry in self._timers if entry[2].callback is not None]
             heapq.heapify(self._timers)
             self._timers_cancelled = 0
 
@@ -177,6 +178,12 @@ class SimulatedLoop(NothingOutside):
 
     def create_future(self) -> asyncio.Future[Any]:
         return asyncio.Future(loop=self)
+
+    def nap(self, delay: float) -> asyncio.Future[None]:
+        """Return what waits for some seconds: ``asyncio.sleep`` without its coroutine, for those who nap often."""
+        future: asyncio.Future[None] = asyncio.Future(loop=self)
+        self.call_at(self._time + delay, _wake, future)
+        return future
 
     def create_task(
         self,
@@ -323,29 +330,29 @@ class SimulatedLoop(NothingOutside):
     def _run_rounds(self) -> None:
         """Run everything that is ready, and nothing that becomes ready meanwhile; again and again, until stopped."""
         timers = self._timers
-        while True:
-            if not self._ready or self._spinning > _SPIN_LIMIT:
-                self._jump()
-            now = self._time
-            while timers and timers[0][0] <= now:
-                step = heapq.heappop(timers)[2]
-                if step.is_cancelled:
-                    self._timers_cancelled -= 1
-                else:
-                    step.timer_cancelled = None
-                    self._ready.append(step)
-            self._spinning += 1
-            batch, self._ready = self._ready, []
-            if self._held or self._buried:
-                batch = self._living(batch)
-            if len(batch) > 1:
-                batch = self._permuted(batch)
-            begun = 0
-            try:
+        begun, batch = 0, []
+        try:
+            while True:
+                if not self._ready or self._spinning > _SPIN_LIMIT:
+                    self._jump()
+                now = self._time
+                while timers and timers[0][0] <= now:
+                    timer = heapq.heappop(timers)[2]
+                    if timer.callback is None:
+                        self._timers_cancelled -= 1
+                    else:
+                        timer.cancelled_early = None
+                        self._ready.append(timer)
+                self._spinning += 1
+                begun, batch = 0, self._ready
+                self._ready = []
+                if self._held or self._buried:
+                    batch = self._living(batch)
+                if len(batch) > 1:
+                    batch = self._permuted(batch)
                 for step in batch:
                     begun += 1
-                    callback = step.callback
-                    if callback is None:
+                    if (callback := step.callback) is None:
                         continue
                     self._owner = step.owner
                     self.steps += 1
@@ -357,15 +364,14 @@ class SimulatedLoop(NothingOutside):
                         self.call_exception_handler(
                             {"message": f"exception in callback {callback!r}", "exception": error, "handle": step}
                         )
-            finally:
-                self._owner = 0
-                if begun < len(batch):
-                    self._ready[:0] = batch[begun:]
-            if self.steps >= self._collect_at:
-                self._collect_at = self.steps + _COLLECT_EVERY
-                gc.collect()
-            if self._stopping:
-                return
+                if self.steps >= self._collect_at:
+                    self._collect_at = self.steps + _COLLECT_EVERY
+                    gc.collect()
+                if self._stopping:
+                    return
+        finally:
+            self._owner = 0
+            self._ready[:0] = batch[begun:]
 
     def _permuted(self, batch: list[Step]) -> list[Step]:
         """Sort by owner, then draw one of the orders that keep each owner's own order."""
@@ -394,7 +400,7 @@ class SimulatedLoop(NothingOutside):
     def _jump(self) -> None:
         """Move time on to the next timer."""
         timers = self._timers
-        while timers and timers[0][2].is_cancelled:
+        while timers and timers[0][2].callback is None:
             heapq.heappop(timers)
             self._timers_cancelled -= 1
         if self.horizon is not None and not (timers and timers[0][0] <= self.horizon):
@@ -514,6 +520,11 @@ class SimulatedLoop(NothingOutside):
         )
         lines.extend(story() for story in self.stories)
         return "\n".join(lines)
+
+
+def _wake(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)
 
 
 @contextmanager

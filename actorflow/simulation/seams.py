@@ -52,11 +52,13 @@ class _Clock:
         self._state = mix(process.chance.key, 2)
 
     def now_ms(self) -> int:
-        self._process.check()
+        if self._process.severed:
+            self._process.check()
         return int(self._loop.time() * 1e3 + 1e-6)
 
     def now_us(self) -> int:
-        self._process.check()
+        if self._process.severed:
+            self._process.check()
         return int(self._loop.time() * 1e6 + 1e-3)
 
     def wall_ms(self) -> int:
@@ -112,10 +114,12 @@ class _Load:
 
     def __init__(self, process: Process) -> None:
         self._process = process
+        self._state = mix(process.chance.key, 3)
 
     def before_batch(self, actor: ActorId, operators: tuple[str, ...]) -> Awaitable[None] | None:
         process = self._process
-        process.check()
+        if process.severed:
+            process.check()
         universe = process.universe
         if universe.watched is not None:
             universe.watched.before_batch(process, actor)
@@ -123,10 +127,13 @@ class _Load:
             universe.weather_struck("raise", str(actor))
             raise StruckByWeather(f"operator {fault.operator!r} was struck by the weather")
         most_us = universe.batch_us
-        delay = process.chance.between("batch", 0, most_us) / 1e6 if most_us else 0.0
+        delay = 0.0
+        if most_us:
+            self._state = (self._state * _MULTIPLIER + _INCREMENT) & _MASK
+            delay = ((self._state >> 32) * (most_us + 1) >> 32) / 1e6
         if universe.slowing:
             delay += universe.slowness_for(operators) / 1e3
-        return process.world.clock.sleep(delay * 1e3) if delay else None
+        return universe.loop.nap(delay) if delay else None
 
 
 class _Stores:

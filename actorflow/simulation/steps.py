@@ -13,7 +13,18 @@ from contextvars import Context, ContextVar, copy_context
 from types import FrameType
 from typing import Any
 
-__all__ = ("Severed", "SimulatedTask", "Step", "Work", "WorkFuture", "current_process", "frames", "is_severed", "where")
+__all__ = (
+    "Severed",
+    "SimulatedTask",
+    "Step",
+    "Timer",
+    "Work",
+    "WorkFuture",
+    "current_process",
+    "frames",
+    "is_severed",
+    "where",
+)
 
 current_process: ContextVar[object | None] = ContextVar("actorflow_current_process", default=None)
 """The simulated process that a callback belongs to; ``None`` is the world itself, or the test."""
@@ -73,39 +84,30 @@ class Work:
 
 
 class Step(asyncio.TimerHandle):
-    """One callback to be run, now or at a time; ``owner`` is the number of the task whose order it keeps."""
+    """One callback to be run; ``owner`` is the number of the task whose order it keeps."""
 
-    __slots__ = ("arguments", "at", "callback", "context", "is_cancelled", "owner", "timer_cancelled")
+    __slots__ = ("arguments", "callback", "context", "owner")
 
     def __init__(
-        self,
-        callback: Callable[..., object],
-        arguments: tuple[Any, ...],
-        context: Context | None,
-        owner: int,
-        at: float = 0.0,
-        timer_cancelled: Callable[[], None] | None = None,
+        self, callback: Callable[..., object], arguments: tuple[Any, ...], context: Context | None, owner: int
     ) -> None:
         self.callback: Callable[..., object] | None = callback
         self.arguments = arguments
         self.context = copy_context() if context is None else context
-        self.owner, self.at, self.timer_cancelled, self.is_cancelled = owner, at, timer_cancelled, False
+        self.owner = owner
 
     def cancel(self) -> None:
-        if not self.is_cancelled:
-            self.is_cancelled = True
-            self.callback, self.arguments = None, ()  # what it held may be large
-            if self.timer_cancelled is not None:
-                self.timer_cancelled()
+        self.callback, self.arguments = None, ()  # what it held may be large
 
     def cancelled(self) -> bool:
-        return self.is_cancelled
+        return self.callback is None
 
     def get_context(self) -> Context:
         return self.context
 
     def when(self) -> float:
-        return self.at
+        """Return when it was due; what was due at once says 0."""
+        return 0.0
 
     def __hash__(self) -> int:
         return object.__hash__(self)
@@ -115,6 +117,34 @@ class Step(asyncio.TimerHandle):
 
     def __repr__(self) -> str:
         return f"<callback {self.callback!r} of {self.owner}>"
+
+
+class Timer(Step):
+    """A callback to be run at a time; ``cancelled_early`` is told when it is not to be run after all."""
+
+    __slots__ = ("at", "cancelled_early")
+
+    def __init__(
+        self,
+        callback: Callable[..., object],
+        arguments: tuple[Any, ...],
+        context: Context | None,
+        owner: int,
+        at: float,
+        cancelled_early: Callable[[], None],
+    ) -> None:
+        super().__init__(callback, arguments, context, owner)
+        self.at = at
+        self.cancelled_early: Callable[[], None] | None = cancelled_early
+
+    def cancel(self) -> None:
+        if self.callback is not None:
+            super().cancel()
+            if self.cancelled_early is not None:
+                self.cancelled_early()
+
+    def when(self) -> float:
+        return self.at
 
 
 def frames(coroutine: Any) -> list[FrameType]:
