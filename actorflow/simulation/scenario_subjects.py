@@ -233,6 +233,11 @@ def _judge_storage(table: Table, found: dict[str, Any]) -> None:
     _judge_range(table, found, "at_least", "at_most")
 
 
+def _judge_status(table: Table, found: dict[str, Any]) -> None:
+    if found.get("message_contains") == "":
+        table.tell("message_contains is empty, and every message contains that")
+
+
 def _judge_range(table: Table, found: Mapping[str, Any], low: str, high: str) -> None:
     if low in found and high in found and found[low] > found[high]:
         table.tell(f"{low.removesuffix('_ms')} is more than {high.removesuffix('_ms')}")
@@ -244,6 +249,7 @@ _JUDGES: dict[type[Expectation], Callable[[Table, dict[str, Any]], None]] = {
     AboutCheckpoint: _judge_checkpoint,
     AboutJournal: _judge_journal,
     AboutStorage: _judge_storage,
+    AboutStatus: _judge_status,
 }
 
 
