@@ -91,7 +91,7 @@ def run_pytest(folder: Path, entry_point: Path) -> Pytest:
     def run(*arguments: str, at: Path = folder, plugins: tuple[str, ...] = ("actorflow",)) -> Result:
         environment = {
             **os.environ,
-            "PYTHONPATH": os.pathsep.join([str(REPOSITORY), str(entry_point)]),
+            "PYTHONPATH": os.pathsep.join([str(REPOSITORY), str(entry_point), os.environ.get("PYTHONPATH", "")]),
             "COLUMNS": "200",
             "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
         }
