@@ -41,13 +41,16 @@ from actorflow.simulation.weather import (
     Weather,
 )
 
-__all__ = ("FAULTS", "MOMENTS", "ONE_OF_MANY", "STEPS", "STEPS_IN_FILES", "Circumstances", "Spot")
+__all__ = ("FAULTS", "MOMENTS", "ONE_OF_MANY", "STEPS", "STEPS_AT_THE_END", "STEPS_IN_FILES", "Circumstances", "Spot")
 
 _MANIFEST = "*chk-*/_metadata"
 _PIECE = "*chk-*"
 _OWNER = "*owner/*"
 _COMMITTED = "*/committed/*"
 _PART = "*/part-*"
+
+_OTHER_STARTS_MS = 200
+"""After about so long whoever watches a process starts another in its place."""
 
 Spot = Callable[[int], Trigger]
 
@@ -75,6 +78,16 @@ STEPS_IN_FILES: dict[str, Spot] = {
     "commit between two": lambda n: OnDisk("rename", _PART, Moment.UNANSWERED, occurrence=n),
     "commit after": lambda n: OnDisk("rename", _PART, Moment.AFTER, occurrence=n),
 }
+
+STEPS_AT_THE_END: dict[str, Spot] = {
+    "triggered": lambda _: After("CheckpointTriggered", {"kind": "final"}),
+    "barrier under way": lambda n: After("CheckpointTriggered", {"kind": "final"}, later_ms=n - 1),
+    "permit": lambda _: After("CheckpointCompleted", {"kind": "final"}),
+    "commit before": lambda n: After("CheckpointCompleted", {"kind": "final"}, later_ms=n),
+    "commit between two": lambda n: After("CheckpointCompleted", {"kind": "final"}, later_ms=2 * n),
+    "commit after": lambda n: After("CheckpointCompleted", {"kind": "final"}, later_ms=3 * n),
+}
+"""The same of the final checkpoint, where it is known by its kind: behind it nothing is left that could mend a loss."""
 
 ONE_OF_MANY = ("barrier under way", "instant", "acknowledged", "commit before", "commit between two", "commit after")
 """Steps that every checkpoint goes through several times."""
@@ -130,7 +143,7 @@ MOMENTS: dict[str, When] = {
     # the first checkpoint, and the last
     "first checkpoint": lambda n, _: After("CheckpointTriggered", {"checkpoint": 1}, later_ms=n % 3),
     "final checkpoint": lambda n, _: After("CheckpointTriggered", {"kind": "final"}, later_ms=n % 3),
-    "final checkpoint completed": lambda n, _: After("CheckpointCompleted", {"kind": "final"}, later_ms=n % 2),
+    "final checkpoint completed": lambda n, _: After("CheckpointCompleted", {"kind": "final"}, later_ms=n % 8),
     "last checkpoint of a stop": lambda n, _: After("CheckpointTriggered", {"kind": "stop"}, later_ms=n % 3),
     # the edges of time
     "at the interval": lambda n, c: After("CheckpointTriggered", occurrence=1 + n % 4, later_ms=c.every_ms),
@@ -155,8 +168,9 @@ def _disk(c: Circumstances) -> OnDisk:
     return OnDisk(_DISK[kind], "*", moment, 1 + rest // len(_DISK_MOMENTS) % 12)
 
 
-def _nothing(_when: Trigger, _: Circumstances) -> tuple[Weather, ...]:
-    return ()
+def _stalls_for(c: Circumstances) -> int:
+    """For how long whoever is replaced stalls: mostly until just when the other one has started and takes over."""
+    return (50, 300, 2_000)[c.number // 4 % 3] if c.number % 4 == 0 else _OTHER_STARTS_MS + c.number // 4 % 64
 
 
 FAULTS: dict[str, What] = {
@@ -195,10 +209,10 @@ FAULTS: dict[str, What] = {
         Stop(when),
         FailObjects(After("CheckpointTriggered", {"kind": "stop"}), "put*", count=c.count),
     ),
-    "replace": lambda when, c: (Replace(when, ms=(50, 300, 2_000)[c.number % 3]),),
+    "replace": lambda when, c: (Replace(when, ms=_stalls_for(c)),),
     "replace, and kill the other": lambda when, c: (
-        Replace(when, ms=(50, 300, 2_000)[c.number % 3]),
-        Kill(After("ManifestWritten", occurrence=2 + c.number // 3 % 3)),
+        Replace(when, ms=_stalls_for(c)),
+        Kill(After("WeatherStruck", {"verb": "replace"}, later_ms=_stalls_for(c) + c.number // 8 % 24), "job"),
     ),
     # clocks
     "jump": lambda when, _: (Jump(when, None, -3_600_000),),

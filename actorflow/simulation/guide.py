@@ -54,6 +54,7 @@ COLUMNS = (
     "power",
     "count",
     "operator",
+    "end",
 )
 """What is chosen by the table; one column each, and never more than there are lines."""
 

@@ -15,7 +15,15 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from actorflow.config import Buffers, Checkpoints, ExponentialDelay, Settings
-from actorflow.simulation.aims import FAULTS, MOMENTS, ONE_OF_MANY, STEPS, STEPS_IN_FILES, Circumstances
+from actorflow.simulation.aims import (
+    FAULTS,
+    MOMENTS,
+    ONE_OF_MANY,
+    STEPS,
+    STEPS_AT_THE_END,
+    STEPS_IN_FILES,
+    Circumstances,
+)
 from actorflow.simulation.chance import Chance
 from actorflow.simulation.guide import PRIME, Choices, Guide, Luck
 from actorflow.simulation.weather import Kill, PowerCut, Weather
@@ -168,7 +176,10 @@ class _Aim:
         else:
             number = self._chance.below(f"{which}: occurrence", most)
             power = self._chance.happens(f"{which}: power", 0.2)
-        trigger = self._spots[step](1 + number)
+        spots = self._spots
+        if most is None and step in STEPS_AT_THE_END and self._choices.level("end", 4) == 0:
+            spots = STEPS_AT_THE_END
+        trigger = spots[step](1 + number)
         return PowerCut(trigger, None, step) if power else Kill(trigger, None, step)
 
 

@@ -84,24 +84,18 @@ def remainder_dropped_at_the_barrier() -> Iterator[None]:
 @mutant("two_sources", "words")
 @contextmanager
 def cancelled_receive_loses_a_batch() -> Iterator[None]:
-    """An abort cancels the receive that waits at a blocked channel, and the batch that it had in hand is lost.
+    """An abort cancels whoever waits for the next batch, and the batch that it had in hand is lost.
 
     Rows are missing after an abort, without any kill.
     """
 
     def make(original: Any) -> Any:
         async def on_control(self: Actor, mail: Any) -> None:
-            blocked = [channel for channel in self.mailbox.channels if channel.blocked]
             await original(self, mail)
-            if type(mail) is not CheckpointDone or mail.permit is not None:
-                return
-            for channel in blocked:
-                if channel.queue and type(channel.queue[0]) is Batch:
-                    channel.queue.popleft()
-                    channel.release()
-                    if not channel.queue and channel.listed:
-                        channel.listed = False
-                        self.mailbox.ready.remove(channel)
+            if type(mail) is CheckpointDone and mail.permit is None:
+                ready = self.mailbox.ready
+                if ready and type(ready[0].queue[0]) is Batch:
+                    self.mailbox.try_take()
 
         return on_control
 

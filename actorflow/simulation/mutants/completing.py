@@ -10,7 +10,6 @@ from typing import Any
 from actorflow.errors import AbortReason
 from actorflow.protocol import coordinator, fencing
 from actorflow.protocol.coordinator import CheckpointCoordinator
-from actorflow.runtime.checkpointing import Checkpointing
 from actorflow.runtime.ownership import Ownership
 from actorflow.simulation.mutants.mutant import mutant
 from actorflow.simulation.replacing import replaced
@@ -21,23 +20,19 @@ __all__ = ()
 @mutant("words")
 @contextmanager
 def deleted_one_checkpoint_early() -> Iterator[None]:
-    """The checkpoint that will be one too many is deleted before the manifest of the new one is written.
+    """The checkpoint that will be one too many is deleted when the next one is triggered, not when it completed.
 
     A kill between the two leaves nothing to go on from, and everything is read and written again.
     """
 
     def make(original: Any) -> Any:
-        def publish(self: CheckpointCoordinator) -> list[Any]:
-            effects: list[Any] = []
-            for effect in original(self):
-                if isinstance(effect, coordinator.WriteManifest):
-                    effects += [coordinator.Subsume(one) for one in self.completed if one not in effect.retained]
-                effects.append(effect)
-            return effects
+        def begin(self: CheckpointCoordinator, *how: Any) -> list[Any]:
+            too_many = self.completed[: max(0, len(self.completed) + 1 - self.retained)]
+            return [*original(self, *how), *(coordinator.Subsume(one) for one in too_many)]
 
-        return publish
+        return begin
 
-    with replaced(CheckpointCoordinator, "_publish", make):
+    with replaced(CheckpointCoordinator, "_begin", make):
         yield
 
 
@@ -125,24 +120,4 @@ def a_lost_answer_is_taken_for_no() -> Iterator[None]:
         return run
 
     with replaced(fencing.Fencing, "_run", make):
-        yield
-
-
-@mutant("words")
-@contextmanager
-def pieces_deleted_in_doubt() -> Iterator[None]:
-    """The pieces of a checkpoint are deleted although nobody knows whether its manifest was written.
-
-    When it was, the next start can't restore it.
-    """
-
-    def make(original: Any) -> Any:
-        def aborted(self: Checkpointing, checkpoint_id: int, reason: AbortReason, *rest: Any) -> None:
-            original(self, checkpoint_id, reason, *rest)
-            if reason is AbortReason.MANIFEST_IN_DOUBT:
-                self._discard(checkpoint_id)
-
-        return aborted
-
-    with replaced(Checkpointing, "_aborted", make):
         yield

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from copy import copy
+from dataclasses import replace
 from typing import Any
 
 from actorflow.abc.disk import Disk
-from actorflow.connectors import files_sink
 from actorflow.connectors.pending_file import PendingFile
 from actorflow.model.elements import CheckpointKind
 from actorflow.protocol import fencing, two_phase
 from actorflow.protocol.fencing import CommitPermit
 from actorflow.protocol.two_phase import TwoPhaseCommit
-from actorflow.runtime.actor import CheckpointDone
+from actorflow.runtime.actor import Actor, CheckpointDone
 from actorflow.runtime.checkpointing import Checkpointing
 from actorflow.runtime.committer import Committer
 from actorflow.simulation import ledger
@@ -90,19 +91,21 @@ def a_repeated_commit_writes_again() -> Iterator[None]:
 def an_abort_forgets_prepared_rows() -> Iterator[None]:
     """What was prepared for a checkpoint that is aborted is dropped, though the records that made it are behind.
 
-    Rows are missing after an abort.
+    Rows are missing after an abort, without any kill.
     """
 
     def make(original: Any) -> Any:
-        def decide(self: TwoPhaseCommit, event: Any) -> list[Any]:
-            if isinstance(event, two_phase.CheckpointAborted):
-                self._pending = tuple(one for one in self._pending if one.checkpoint_id != event.checkpoint_id)
-            effects: list[Any] = original(self, event)
-            return effects
+        async def on_control(self: Actor, mail: Any) -> None:
+            await original(self, mail)
+            if type(mail) is CheckpointDone and mail.permit is None and self.committer is not None:
+                machine = self.committer._machine  # noqa: SLF001
+                machine._pending = tuple(  # noqa: SLF001
+                    one for one in machine.pending if one.checkpoint_id != mail.checkpoint_id
+                )
 
-        return decide
+        return on_control
 
-    with replaced(TwoPhaseCommit, "decide", make):
+    with replaced(Actor, "_on_control", make):
         yield
 
 
@@ -212,17 +215,21 @@ def a_folder_that_is_not_synced() -> Iterator[None]:
 @mutant("words_in_files")
 @contextmanager
 def the_sweep_takes_live_files() -> Iterator[None]:
-    """The sweep of what older attempts had prepared also takes what this one prepares.
+    """What older attempts had prepared is swept after each commit, and what is being prepared now goes with it.
 
-    Its commit finds nothing.
+    The other subtasks find nothing to commit.
     """
 
     def make(original: Any) -> Any:
-        def generation_of(name: str) -> int | None:
-            generation: int | None = original(name)
-            return None if generation is None else generation - 1
+        async def commit(self: Committer) -> None:
+            await original(self)
+            writer: Any = self._writer
+            if self._actor.subtask == 0:
+                sweeper = copy(writer)
+                sweeper._context = replace(writer._context, generation=writer._context.generation + 1)  # noqa: SLF001
+                await sweeper.sweep([])
 
-        return generation_of
+        return commit
 
-    with replaced(files_sink, "generation_of", make):
+    with replaced(Committer, "commit", make):
         yield

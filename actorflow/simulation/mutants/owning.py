@@ -140,25 +140,3 @@ def only_the_first_writes_its_base() -> Iterator[None]:
 
     with replaced(Ownership, "_carry_out", make):
         yield
-
-
-@mutant("words")
-@contextmanager
-def a_late_manifest_of_the_dead_is_restored() -> Iterator[None]:
-    """Whatever manifest is the newest is restored, also one of a generation that another has replaced.
-
-    What that other one committed comes again.
-    """
-
-    def make(original: Any) -> Any:
-        def begin(self: Fencing, event: Any) -> list[Any]:
-            phase = self.phase
-            if isinstance(phase, ReadingManifests) and isinstance(event, fencing.ManifestRead) and event.generation:
-                event = replace(event, generation=phase.truth.generation)
-            effects: list[Any] = original(self, event)
-            return effects
-
-        return begin
-
-    with replaced(Fencing, "_begin", make):
-        yield
