@@ -22,11 +22,14 @@ machines, disks, storage and processes that can be killed; the weather says what
 
     simulation.run(story, seed=7)
 
+For a job that reads from a log, or writes to one or to a database: ``BrokerSource``, ``BrokerSink``, ``DatabaseSink``
+stand on ``universe.broker`` and ``universe.database``, which outlive every process.
+
 For a connector or a store of yours: ``actorflow.simulation.contracts``.
 
 **The room.**  Open ``loop.py`` first: it puts the steps of a program in order.  ``world.py`` starts processes in a
-universe and takes their world away again, ``weather.py`` says what can go wrong, ``objects.py`` and ``disk.py`` are
-where it goes wrong, ``swarm.py`` draws weather, ``oracle.py`` compares storm and calm, ``digest.py`` tells whether two
+universe and takes their world away again, ``weather.py`` says what can go wrong, ``objects.py``, ``disk.py``,
+``broker.py`` and ``database.py`` are where it goes wrong, ``swarm.py`` draws weather, ``oracle.py`` compares storm and calm, ``digest.py`` tells whether two
 runs were the same.  Nothing here is known to the runtime.
 
 The door is lazy: a module loads when its name is first used.
@@ -39,6 +42,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from actorflow.simulation import contracts
+    from actorflow.simulation.broker_sink import BrokerSink
+    from actorflow.simulation.broker_source import BrokerSource
+    from actorflow.simulation.database_sink import DatabaseSink
     from actorflow.simulation.digest import digest_of_digests, journal_digest
     from actorflow.simulation.harness import Harness
     from actorflow.simulation.loop import Deadlock, Overdue, SimulatedLoop, run
@@ -89,6 +95,9 @@ if TYPE_CHECKING:
 __all__ = (
     "After",
     "At",
+    "BrokerSink",
+    "BrokerSource",
+    "DatabaseSink",
     "Deadlock",
     "Drift",
     "Ending",
@@ -144,6 +153,9 @@ __all__ = (
 )
 
 _BESIDE_WEATHER = {
+    "BrokerSink": "broker_sink",
+    "BrokerSource": "broker_source",
+    "DatabaseSink": "database_sink",
     "Deadlock": "loop",
     "Ending": "process",
     "Harness": "harness",

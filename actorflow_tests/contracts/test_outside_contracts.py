@@ -1,7 +1,8 @@
-"""Sources and sinks on the simulated broker and database keep the contracts of every source and every sink."""
+"""The simulated broker and database keep their contracts, and so do the source and the sinks on them."""
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
@@ -12,17 +13,73 @@ import pytest
 from actorflow.abc.connectors import TransactionalSink
 from actorflow.abc.world import World
 from actorflow.simulation import Universe, run
+from actorflow.simulation.broker_client import SimulatedBrokerClient
 from actorflow.simulation.broker_sink import BrokerSink
 from actorflow.simulation.broker_source import BrokerSource
+from actorflow.simulation.contracts_broker import BROKER_CHECKS, BrokerArm
 from actorflow.simulation.contracts_connectors import (
     SOURCE_CHECKS,
     TRANSACTIONAL_SINK_CHECKS,
     SourceArm,
     TransactionalSinkArm,
 )
+from actorflow.simulation.contracts_database import DATABASE_CHECKS, DatabaseArm
+from actorflow.simulation.database import IDLE_MS
+from actorflow.simulation.database_client import SimulatedDatabaseClient
 from actorflow.simulation.database_sink import DatabaseSink
 from actorflow.simulation.process import Ending
 from actorflow.simulation.weather import Kill, Moment, OnBroker, OnDatabase, OnObject
+
+SEEDS = range(3)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("check", BROKER_CHECKS, ids=lambda check: check.__name__)
+def test_the_broker_keeps_its_contract(check: Callable[[BrokerArm], Any], seed: int) -> None:
+    async def story() -> None:
+        universe = Universe(seed)
+        names = map("p{}".format, itertools.count())
+
+        async def trim(topic: str, partition: int, first: int) -> None:
+            universe.broker.trim(topic, partition, first)
+
+        async def lose(topic: str, partition: int, count: int) -> None:
+            assert universe.broker.rewind(f"{topic}/{partition}", count)
+
+        await check(
+            BrokerArm(
+                connect=lambda: SimulatedBrokerClient(universe.world(next(names))),
+                sleep=asyncio.sleep,
+                trim=trim,
+                lose=lose,
+            )
+        )
+
+    run(story, seed=seed)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("check", DATABASE_CHECKS, ids=lambda check: check.__name__)
+def test_the_database_keeps_its_contract(check: Callable[[DatabaseArm], Any], seed: int) -> None:
+    async def story() -> None:
+        universe = Universe(seed)
+        names = map("p{}".format, itertools.count())
+
+        def doomed() -> tuple[SimulatedDatabaseClient, Callable[[], None]]:
+            process = universe.process(next(names))
+            return SimulatedDatabaseClient(process.world), process.kill
+
+        await check(
+            DatabaseArm(
+                connect=lambda: SimulatedDatabaseClient(universe.world(next(names))),
+                sleep=asyncio.sleep,
+                doomed=doomed,
+                idle_s=IDLE_MS / 1_000,
+            )
+        )
+
+    run(story, seed=seed)
+
 
 BATCHES = [["a", "b"], ["c"], ["d", "e", "f"], ["g"]]
 
