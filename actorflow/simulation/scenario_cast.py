@@ -67,9 +67,14 @@ class _Cast:
             for operator in vertex.operators
             for state, _ in operator.states
         ]
-        most = [max(one.vertices[vertex.index].parallelism for one in plans) for vertex in plan.vertices]
-        self.actors = [f"{vertex.name}/{n}" for vertex in plan.vertices for n in range(most[vertex.index])]
-        self.subtasks = {operator.name: most[vertex.index] for vertex in plan.vertices for operator in vertex.operators}
+        # What is one chain at one parallelism may be two at another, so each life has actors of its own.
+        vertices = [vertex for one in plans for vertex in one.vertices]
+        actors = (f"{vertex.name}/{number}" for vertex in vertices for number in range(vertex.parallelism))
+        self.actors = list(dict.fromkeys(actors))
+        self.subtasks: dict[str, int] = {}
+        for vertex in vertices:
+            for operator in vertex.operators:
+                self.subtasks[operator.name] = max(vertex.parallelism, self.subtasks.get(operator.name, 0))
 
 
 class _Critic:

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from actorflow.abc.world import World
 from actorflow.model.ids import ActorId
-from actorflow.model.journal import CalmBegan, Entry, Line, WeatherStruck
+from actorflow.model.journal import ActorStarted, CalmBegan, Entry, Line, WeatherStruck
 from actorflow.simulation.chance import Chance
 from actorflow.simulation.disk import Platter
 from actorflow.simulation.levels import watch
@@ -405,7 +405,13 @@ class Universe:
                 raise NotImplementedError(f"this world knows no {type(weather).__name__}")
 
     def _target(self, name: str | None, process: Process | None) -> Process | None:
-        return process if name is None else self.processes.get(name)
+        """The process of this name, or the one that started an actor of this name last, or some actor at all."""
+        if name is None or name in self.processes:
+            return process if name is None else self.processes[name]
+        started = [line for line in self.journal if isinstance(line.entry, ActorStarted)]
+        named = [line for line in started if isinstance(line.entry, ActorStarted) and line.entry.actor == name]
+        runs = (named or started)[-1:]  # operators behind the first of their chain have no actor of their own name
+        return self.processes.get(runs[0].process) if runs else None
 
     def _clock_of(self, name: str | None, process: Process | None) -> Machine | None:
         if name is not None and name in self.machines:

@@ -9,7 +9,14 @@ import pytest
 from actorflow.abc.world import World
 from actorflow.errors import InvalidConfig
 from actorflow.model.ids import ActorId
-from actorflow.model.journal import CalmBegan, CheckpointAcknowledged, CheckpointCompleted, Entry, WeatherStruck
+from actorflow.model.journal import (
+    ActorStarted,
+    CalmBegan,
+    CheckpointAcknowledged,
+    CheckpointCompleted,
+    Entry,
+    WeatherStruck,
+)
 from actorflow.simulation import Severed, SimulatedLoop, run
 from actorflow.simulation.digest import journal_digest
 from actorflow.simulation.weather import (
@@ -101,6 +108,21 @@ def test_a_trigger_that_can_never_occur_is_refused() -> None:
         After("CheckpointAcknowleged")
     with pytest.raises(InvalidConfig, match="no field 'chekpoint', but checkpoint, actor"):
         After("CheckpointAcknowledged", {"chekpoint": 3})
+
+
+def test_an_actor_s_name_means_the_process_that_runs_it() -> None:
+    async def story() -> list[str]:
+        universe = Universe(weather=[Kill(At(5), "map/1"), Kill(At(8), "chained")])
+        worlds = {name: universe.world(name) for name in ("p", "q")}
+        for name, actor in (("q", "map/1"), ("p", "map/0")):
+            worlds[name].observer.announce(ActorStarted(actor=actor))
+        dead = []
+        for _ in range(10):
+            await asyncio.sleep(0.001)
+            dead += [name for name in worlds if name not in dead and not universe.processes[name].is_alive]
+        return dead
+
+    assert ["q", "p"] == run(story)
 
 
 def test_every_seam_of_a_dead_process_is_severed() -> None:
