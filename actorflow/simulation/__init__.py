@@ -27,10 +27,10 @@ stand on ``universe.broker`` and ``universe.database``, which outlive every proc
 
 For a connector or a store of yours: ``actorflow.simulation.contracts``.
 
-**The room.**  Open ``loop.py`` first: it puts the steps of a program in order.  ``world.py`` starts processes in a
+**The room.** Open ``loop.py`` first: it puts the steps of a program in order.  ``world.py`` starts processes in a
 universe and takes their world away again, ``weather.py`` says what can go wrong, ``objects.py``, ``disk.py``,
-``broker.py`` and ``database.py`` are where it goes wrong, ``swarm.py`` draws weather, ``oracle.py`` compares storm and calm, ``digest.py`` tells whether two
-runs were the same.  Nothing here is known to the runtime.
+``broker.py`` and ``database.py`` are where it goes wrong, ``swarm.py`` draws weather, ``oracle.py`` compares storm
+and calm, ``digest.py`` tells whether two runs were the same.  Nothing here is known to the runtime.
 
 The door is lazy: a module loads when its name is first used.
 """
