@@ -6,8 +6,8 @@ producer that comes late touches nothing but its own, and a request that the bro
 What it costs is the broker's memory: it knows each id for seven days.
 
 *A checkpoint.*  Rows are sent in batches as they come; at the barrier the transaction is cut off, the rest of it is
-sent, and it counts when the broker has confirmed every record (R022).  A committable is ``[transactional id, producer
-id, epoch]``: all that another process needs.  No rows, no transaction.
+sent, and it counts when the broker has confirmed every record (R022) and still holds the transaction open (R109).  A
+committable is ``[transactional id, producer id, epoch]``: all that another process needs.  No rows, no transaction.
 
 *After a restart* the restored checkpoint's transactions are committed, then subtask 0 aborts whatever older
 generations left open, for it would hold up every reader of the topic, until its time limit.  It asks the broker for
@@ -25,6 +25,8 @@ from datetime import timedelta
 from typing import Any, Literal
 from urllib.parse import quote
 from zlib import crc32
+
+import anyio
 
 from actorflow.abc.connectors import CommitPermit, Prepared, SinkContext, TransactionalSink, TransactionalWriter
 from actorflow.abc.world import World
@@ -164,6 +166,7 @@ class _BrokerWriter(TransactionalWriter[Any]):
         self._number = 0
         self._current: _Open | None = None
         self._unfinished: list[_Open] = []  # cut, and not yet known to be confirmed
+        self._finishing = anyio.Lock()
 
     async def write(self, records: list[Any]) -> None:
         if not records:
@@ -203,10 +206,23 @@ class _BrokerWriter(TransactionalWriter[Any]):
         return Prepared(committables, Rest(lambda: self._finish(unfinished)) if unfinished else None)
 
     async def _finish(self, transactions: list[_Open]) -> None:
-        for transaction in transactions:
-            await transaction.send(self._context)
-            if transaction in self._unfinished:
-                self._unfinished.remove(transaction)
+        async with self._finishing:  # the next checkpoint may begin before an aborted one has ended
+            for transaction in transactions:
+                if transaction in self._unfinished:
+                    await transaction.send(self._context)
+                    await self._check_open(transaction.producer)
+                    self._unfinished.remove(transaction)
+
+    async def _check_open(self, producer: Producer) -> None:
+        """Let the checkpoint fail while the rows can be written again, if the broker has ended the transaction."""
+        name = producer.transactional_id
+        found = await patiently(self._context.world.clock, lambda: self._client.transactions(name))
+        state = next((one.state for one in found if one.producer == producer), None)
+        if state is not TransactionState.OPEN:
+            raise ProducerFenced(
+                f"operator {self._context.operator!r}: transaction {name!r} is {state or 'unknown'}, and its checkpoint"
+                f" is not complete; one may last {self._sink.timeout_ms} ms (transaction_timeout), so was it too old?"
+            )
 
     async def commit(self, committables: list[Any], permit: CommitPermit) -> None:
         for producer in map(self._checked, committables):

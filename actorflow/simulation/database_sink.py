@@ -23,6 +23,8 @@ from collections.abc import Callable
 from typing import Any
 from urllib.parse import quote
 
+import anyio
+
 from actorflow.abc.connectors import CommitPermit, Prepared, SinkContext, TransactionalSink, TransactionalWriter
 from actorflow.abc.world import World
 from actorflow.connectors.pending_file import Rest
@@ -212,6 +214,7 @@ class _PreparingWriter(_Writer):
     def __init__(self, sink: DatabaseSink, context: SinkContext, client: DatabaseClient) -> None:
         super().__init__(sink, context, client)
         self._unfinished: list[tuple[str, str | None, list[Row]]] = []
+        self._finishing = anyio.Lock()
 
     def prepare(self, checkpoint_id: int) -> Prepared:
         committables: list[Any] = []
@@ -225,17 +228,19 @@ class _PreparingWriter(_Writer):
         return Prepared(committables, Rest(lambda: self._finish(unfinished)) if unfinished else None)
 
     async def _finish(self, unfinished: list[tuple[str, str | None, list[Row]]]) -> None:
-        for each in unfinished:
-            if each not in self._unfinished:
-                continue
-            name, _, rows = each
-            if self._lasts:
-                self._check_owner(await self._client.get(LEDGER_TABLE, self._owner))
-            async with _Begun(self._client) as transaction:
-                await self._note(transaction, name, None)
-                await transaction.insert(self._sink.table, rows)
-                await transaction.prepare(name)
-            self._unfinished.remove(each)
+        async with self._finishing:  # the next checkpoint may begin before an aborted one has ended
+            for each in unfinished:
+                if each in self._unfinished:
+                    await self._finish_one(each[0], each[2])
+                    self._unfinished.remove(each)
+
+    async def _finish_one(self, name: str, rows: list[Row]) -> None:
+        if self._lasts:
+            self._check_owner(await self._client.get(LEDGER_TABLE, self._owner))
+        async with _Begun(self._client) as transaction:
+            await self._note(transaction, name, None)
+            await transaction.insert(self._sink.table, rows)
+            await transaction.prepare(name)
 
     async def commit(self, committables: list[Any], permit: CommitPermit) -> None:
         for name, last, _ in map(self._checked, committables):

@@ -29,12 +29,12 @@ OPERATIONS: dict[str, tuple[str, ...]] = {
         *("open", "read", "size", "list_folder", "list_tree"),
     ),
     "broker": (
-        *("init", "commit", "abort", "append", "read", "offsets", "end_of_epoch"),
+        *("init", "commit", "abort", "append", "read", "offsets"),
         *("create", "partitions", "transactions"),
     ),
     "database": (
         *("get", "insert", "upsert", "delete", "create", "rows", "begin", "commit", "rollback"),
-        *("prepare", "commit_prepared", "rollback_prepared", "prepared"),
+        *("prepare", "commit_prepared", "rollback_prepared", "prepared", "most_prepared"),
     ),
 }
 """What is done to each seam, by the word that names it."""

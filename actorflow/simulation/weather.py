@@ -153,8 +153,8 @@ class OnDatabase(OnObject):
     """At a request to the database, by what it is about.
 
     ``get``, ``insert``, ``upsert``, ``delete``, ``create`` and ``rows`` are about a table, ``prepare``,
-    ``commit_prepared`` and ``rollback_prepared`` about a gid, ``prepared`` about a prefix; ``begin``, ``commit``
-    and ``rollback`` about the process.
+    ``commit_prepared`` and ``rollback_prepared`` about a gid, ``prepared`` about a prefix; ``begin``, ``commit``,
+    ``rollback`` and ``most_prepared`` about the process.
     """
 
 
