@@ -10,7 +10,6 @@ of the digest of a simulated run.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
-from functools import cache
 from typing import Any
 
 __all__ = (
@@ -88,10 +87,14 @@ def lasting_fields(entry: Entry) -> list[tuple[str, Any]]:
     return [(name, getattr(entry, name)) for name in lasting_names(type(entry))]
 
 
-@cache
-def lasting_names(kind: type[Any]) -> tuple[str, ...]:
+def lasting_names(kind: type[Entry]) -> tuple[str, ...]:
     """The names of those fields."""
-    return tuple(f.name for f in fields(kind) if not f.metadata.get("volatile"))
+    if (names := _lasting.get(kind)) is None:
+        names = _lasting[kind] = tuple(f.name for f in fields(kind) if not f.metadata.get("volatile"))
+    return names
+
+
+_lasting: dict[type[Entry], tuple[str, ...]] = {}
 
 
 # ── job ──────────────────────────────────────────────────────────────────────────────────────

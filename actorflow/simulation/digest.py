@@ -14,13 +14,14 @@ import hashlib
 import struct
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, is_dataclass
-from functools import cache
 from operator import attrgetter
 from typing import Any
 
 from actorflow.model.journal import Entry, Line, lasting_names
 
 __all__ = ("canonical", "digest_of_digests", "journal_digest")
+
+_Form = tuple[bytes, bytes, Callable[[Entry], tuple[Any, ...]]]
 
 _KEPT_AT_MOST = 50_000
 """How many encoded texts are remembered; then all are forgotten."""
@@ -31,7 +32,8 @@ def journal_digest(lines: Iterable[Line], visible: Iterable[Any] = ()) -> str:
     parts: list[bytes] = []
     for line in lines:
         entry = line.entry
-        head, name, values_of = _form(type(entry))
+        kind = type(entry)
+        head, name, values_of = _forms.get(kind) or _form(kind)
         parts += head, _integer(line.at_ms), _text(line.process), name
         for value in values_of(entry):
             encode = _PLAIN.get(type(value), canonical)
@@ -46,8 +48,7 @@ def digest_of_digests(digests: Iterable[str]) -> str:
     return hashlib.sha256("".join(digests).encode()).hexdigest()
 
 
-@cache
-def _form(kind: type[Any]) -> tuple[bytes, bytes, Callable[[Entry], tuple[Any, ...]]]:
+def _form(kind: type[Entry]) -> _Form:
     """How the array of a line begins, the name of its entry, and what takes the values out of one."""
     names = lasting_names(kind)
     values_of: Callable[[Entry], tuple[Any, ...]]
@@ -58,7 +59,8 @@ def _form(kind: type[Any]) -> tuple[bytes, bytes, Callable[[Entry], tuple[Any, .
         def values_of(entry: Entry) -> tuple[Any, ...]:
             return tuple(getattr(entry, name) for name in names)
 
-    return _head(4, 3 + len(names)), canonical(kind.__name__), values_of
+    form = _forms[kind] = _head(4, 3 + len(names)), canonical(kind.__name__), values_of
+    return form
 
 
 def canonical(value: Any) -> bytes:
@@ -138,6 +140,7 @@ _SIZES = [
     for code, form, bits in ((24, ">BB", 8), (25, ">BH", 16), (26, ">BI", 32), (27, ">BQ", 64))
 ]
 _SMALL = [bytes((number,)) for number in range(24)]
+_forms: dict[type[Entry], _Form] = {}
 _texts: dict[str, bytes] = {}
 _PLAIN: dict[type, Callable[[Any], bytes]] = {
     type(None): _none,

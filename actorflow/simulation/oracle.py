@@ -101,6 +101,8 @@ def differences(calm: Run, storm: Run, guarantee: Guarantee = Guarantee.EXACTLY_
     is_exact = guarantee is Guarantee.EXACTLY_ONCE
     for name, rows in calm.output.items():
         there = storm.output.get(name, Counter())
+        if dict.__eq__(rows, there):
+            continue  # as most are; to subtract takes longer
         missing, surplus = rows - there, there - rows
         if not is_exact:
             keeps_state = bool(calm.state)

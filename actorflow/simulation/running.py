@@ -10,6 +10,7 @@ from actorflow.model.journal import Line
 from actorflow.simulation.course import Course
 from actorflow.simulation.lives import Lives
 from actorflow.simulation.loop import run as run_simulated
+from actorflow.simulation.loop import surroundings_frozen
 from actorflow.simulation.runs import Run, SeedFailed
 from actorflow.simulation.subject import Subject
 
@@ -24,14 +25,15 @@ def run_course(subject: Subject, seed: int, course: Course, *, storm: bool) -> R
         begun.append(Lives(subject, seed, course, storm=storm))
         return await begun[0].run()
 
-    try:
-        return run_simulated(run, seed=seed)
-    except Exception as error:
-        weather = "its storm" if storm else "calm weather"
-        lines, expected = (begun[0].told, begun[0].expected) if begun else ((), ())
-        raise SeedFailed(f"seed {seed}, in {weather}: {_sentence(error)}", lines, expected) from error
-    finally:
-        gc.collect()  # nothing was collected meanwhile, and the next run would take what is left for its surroundings
+    with surroundings_frozen():
+        try:
+            return run_simulated(run, seed=seed)
+        except Exception as error:
+            weather = "its storm" if storm else "calm weather"
+            lines, expected = (begun[0].told, begun[0].expected) if begun else ((), ())
+            raise SeedFailed(f"seed {seed}, in {weather}: {_sentence(error)}", lines, expected) from error
+        finally:
+            gc.collect()  # nothing was collected meanwhile
 
 
 def _sentence(error: Exception) -> str:
@@ -51,12 +53,6 @@ def first_difference(one: Sequence[Line], other: Sequence[Line]) -> str:
 @contextmanager
 def many() -> Iterator[None]:
     """Where many runs follow one another: the collector does not look at their surroundings again and again."""
-    if gc.get_freeze_count():
-        yield
-        return
     gc.collect()
-    gc.freeze()
-    try:
+    with surroundings_frozen():
         yield
-    finally:
-        gc.unfreeze()

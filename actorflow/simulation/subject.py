@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping
+from itertools import chain
 from typing import Any
 
 from actorflow.abc.connectors import Sink, Source, TransactionalSink
@@ -31,7 +32,7 @@ from actorflow.simulation.moments import Visible
 from actorflow.simulation.swarm import Shape
 from actorflow.simulation.world import Universe
 
-__all__ = ("Subject", "canonical_row")
+__all__ = ("Subject", "canonical_row", "canonical_rows")
 
 _PART = re.compile(r"part-\d+-(\d+)")
 _PLAIN = frozenset({str, int, float, bool, bytes, type(None)})
@@ -185,6 +186,15 @@ def _runs_as_it_is(sink: Sink[Any]) -> bool:
         return True
     is_ours = type(sink).__module__.startswith("actorflow.")
     return isinstance(sink, TransactionalSink) and sink.runs_in_simulation and not is_ours
+
+
+def canonical_rows(rows: list[Any]) -> Counter[bytes]:
+    """Rows as they are compared, each as ``canonical_row`` says, and how often it is there."""
+    fields = chain.from_iterable(rows) if {tuple}.issuperset(map(type, rows)) else rows
+    if not _PLAIN.issuperset(map(type, fields)):
+        return Counter(map(canonical_row, rows))
+    # The same at once: no line of what stands for a plain value ends within it.
+    return Counter("\n".join(map(repr, rows)).encode("utf-8", "surrogatepass").split(b"\n") if rows else ())
 
 
 def canonical_row(row: Any) -> bytes:

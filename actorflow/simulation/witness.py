@@ -21,7 +21,7 @@ from actorflow.simulation.final_state import FinalState, HomeView
 from actorflow.simulation.moments import Moments
 from actorflow.simulation.runs import Acknowledgement, CheckpointRecord, Run, StepRecord
 from actorflow.simulation.scenario import Fault, Step
-from actorflow.simulation.subject import Subject, canonical_row
+from actorflow.simulation.subject import Subject, canonical_rows
 from actorflow.simulation.world import Universe
 
 __all__ = ("Witness",)
@@ -113,7 +113,7 @@ class Witness:
         if course.lists_storage:
             self._storage[None] = self._home.listing()
             self._retained[None] = self._home.checkpoints()
-        counted = {name: Counter(map(canonical_row, rows)) for name, rows in output.items()}
+        counted = {name: canonical_rows(rows) for name, rows in output.items()}
         lines = list(universe.journal)
         struck = moments.lives_struck
         return Run(
@@ -158,10 +158,19 @@ def _note(record: CheckpointRecord, line: Line) -> None:
             record.aborted_at_ms, record.why = line.at_ms, reason
 
 
+_last: tuple[Counter[bytes], bytes] = Counter(), b""
+
+
+def _listed(rows: Counter[bytes]) -> bytes:
+    """All rows in order, with how often each is there; the next run mostly comes to the same as the last one."""
+    global _last  # noqa: PLW0603  # it only saves time
+    if not dict.__eq__(_last[0], rows):
+        _last = rows, b"\n".join(b"%d %s" % (rows[row], row) for row in sorted(rows))
+    return _last[1]
+
+
 def _visible(output: dict[str, Counter[bytes]], state: FinalState) -> list[bytes]:
-    visible = [
-        b"\n".join(b"%d %s" % (count, row) for row, count in sorted(rows.items())) for _, rows in sorted(output.items())
-    ]
+    visible = [_listed(rows) for _, rows in sorted(output.items())]
     visible += [
         b"%s.%s %s = %s" % (operator.encode(), name.encode(), key, value)
         for (operator, name, key), value in sorted(state.encoded.items())
