@@ -88,11 +88,15 @@ class Request:
     failed: bool = False
 
 
+_LASTS = {"partition": "cut off", "pause": "paused", "slow": "slow"}
+"""Weather that lasts, and what becomes of whom it strikes."""
+
+
 class Levels:
     """What was seen of one universe.
 
     ``times_us`` holds, for each line of the journal, when exactly it was written.  Channels and actors are filed under
-    the name of their process and their own, in the order of the plan.  ``machines`` says where a process lives,
+    the name of their process and their own, as they were first seen: those of one life in the order of the plan.  ``machines`` says where a process lives,
     ``spells`` since when weather that lasts was seen, by what it does, to whom, and until when.
     """
 
@@ -105,7 +109,7 @@ class Levels:
         self.requests: list[Request] = []
         self.machines: dict[str, str] = {}
         self.spells: dict[tuple[str, str, int], int] = {}
-        self._struck: dict[str, int] = {}
+        self._struck: dict[tuple[str, str], int] = {}
         self._lasting: dict[tuple[str, str], int] = {}
         universe.subscribe(self._read)
 
@@ -120,8 +124,8 @@ class Levels:
     def _read(self, line: Line) -> None:
         now_us = self._now_us()
         self.times_us.append(now_us)
-        if isinstance(line.entry, WeatherStruck):
-            self._struck[line.entry.target] = now_us
+        if isinstance(line.entry, WeatherStruck) and (what := _LASTS.get(line.entry.verb)) is not None:
+            self._struck[what, line.entry.target] = now_us
         self._sample(now_us)
 
     def before_batch(self, process: Process, actor: ActorId) -> None:
@@ -171,7 +175,7 @@ class Levels:
         if until_us > 0 and self._lasting.get((what, whom), 0) != until_us:
             # Whoever stalls tells nothing meanwhile, so this may be seen late: it began when the weather struck.
             self._lasting[what, whom] = until_us
-            self.spells[what, whom, until_us] = min(self._struck.get(whom, now_us), until_us)
+            self.spells[what, whom, until_us] = min(self._struck.get((what, whom), now_us), until_us)
 
     def watched(self, store: ObjectStore, process: Process) -> ObjectStore:
         """The same store; what is asked of it is noted."""

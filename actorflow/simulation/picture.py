@@ -18,11 +18,10 @@ that also tells what one points at.  Which entries are shown is for ``picture_ch
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html import escape
 
 from actorflow.model.journal import Line
 from actorflow.simulation.levels import Levels
-from actorflow.simulation.picture_canvas import STYLE, Canvas, number
+from actorflow.simulation.picture_canvas import STYLE, Canvas, clean, number
 from actorflow.simulation.picture_facts import Facts, facts_of
 from actorflow.simulation.picture_lanes import HATCHES, draw_barriers, draw_lanes, draw_snapshots
 from actorflow.simulation.picture_legend import Caption, Verdict, draw_head, draw_legend, draw_verdicts, head_height
@@ -115,7 +114,7 @@ def _document(caption: Caption, canvas: Canvas, width: float, height: float) -> 
     size = f'width="{number(width)}" height="{number(height)}" viewBox="0 0 {number(width)} {number(height)}"'
     return "\n".join(
         [
-            f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" aria-label="{escape(caption.title)}">',
+            f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" aria-label="{clean(caption.title)}">',
             f"<style>{STYLE}</style>",
             f"<defs>{HATCHES}</defs>",
             f'<rect class="f-ground" width="{number(width)}" height="{number(height)}" rx="10"/>',

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from html import escape
 
-__all__ = ("COLOURS", "STYLE", "Canvas", "colour_of", "cut", "number", "text_width", "wrapped")
+__all__ = ("COLOURS", "STYLE", "Canvas", "clean", "colour_of", "cut", "number", "text_width", "wrapped")
 
 FONT = "ui-sans-serif, system-ui, 'Segoe UI', Roboto, 'Helvetica Neue', 'DejaVu Sans', sans-serif"
 
@@ -111,7 +111,7 @@ class Canvas:
     def _add(self, element: str, tip: str) -> None:
         if tip:
             head, _, _ = element.partition(" ")
-            element = f"{element.removesuffix('/>')}><title>{_clean(tip)}</title></{head[1:]}>"
+            element = f"{element.removesuffix('/>')}><title>{clean(tip)}</title></{head[1:]}>"
         self.parts.append(element)
 
     @contextmanager
@@ -119,7 +119,7 @@ class Canvas:
         """Elements that belong together, and have one tip."""
         self.parts.append(f"<g {attributes}>" if attributes else "<g>")
         if tip:
-            self.parts.append(f"<title>{_clean(tip)}</title>")
+            self.parts.append(f"<title>{clean(tip)}</title>")
         yield
         self.parts.append("</g>")
 
@@ -148,9 +148,9 @@ class Canvas:
         self, x: float, y: float, text: str, size: float, classes: str = "f-ink", more: str = "", tip: str = ""
     ) -> None:
         """A line of text, escaped; ``y`` is where its letters stand."""
-        inside = f"<title>{_clean(tip)}</title>" if tip else ""
+        inside = f"<title>{clean(tip)}</title>" if tip else ""
         at = f'x="{number(x)}" y="{number(y)}" font-size="{number(size)}"'
-        self.parts.append(f'<text {at} class="{classes}"{_spaced(more)}>{inside}{_clean(text)}</text>')
+        self.parts.append(f'<text {at} class="{classes}"{_spaced(more)}>{inside}{clean(text)}</text>')
 
     # ── small signs ──
 
@@ -191,7 +191,7 @@ class Canvas:
         self.path(f"M{number(x + 1)} {number(y - 7)}l-5 8h3.4l-1.2 6l5.6 -8.4h-3.6l2.2 -5.6z", classes, "", tip)
 
 
-def _clean(text: str) -> str:
+def clean(text: str) -> str:
     """Text as it may stand in a document: escaped, and without what no document may hold."""
     return escape("".join(char if char in "\n\t" or _may_stand(char) else "\ufffd" for char in text), quote=True)
 

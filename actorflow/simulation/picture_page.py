@@ -8,10 +8,9 @@ shows the same picture and the same journal.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html import escape
 
 from actorflow.model.journal import Line
-from actorflow.simulation.picture_canvas import FONT
+from actorflow.simulation.picture_canvas import FONT, clean
 from actorflow.simulation.timeline import timeline
 
 __all__ = ("page",)
@@ -111,14 +110,14 @@ _SCRIPT = """
 def page(title: str, drawn: str, lines: Sequence[Line]) -> str:
     """Put an SVG and its journal on a page of its own."""
     told = lines[:MOST_LINES]
-    journal = "\n".join(escape(text) for text in timeline(told))
+    journal = "\n".join(clean(text) for text in timeline(told))
     more = f"\n… and {len(lines) - len(told):,} more" if len(lines) > len(told) else ""
     return f"""<!DOCTYPE html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{escape(title)}</title>
+<title>{clean(title)}</title>
 <style>{_STYLE}</style>
 </head>
 <body>
