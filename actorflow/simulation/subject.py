@@ -76,6 +76,18 @@ class Subject:
         )
 
     def _check(self, plan: Plan, *, is_ended: bool) -> None:
+        sources = [operator.name for operator in plan.sources()]
+        sinks = [operator.name for operator in plan.sinks()]
+        for table, key, named, there in (
+            ("input", "source", self._inputs, sources),
+            ("output", "sink", self._outputs, sinks),
+        ):
+            for name in named:
+                if name not in there:
+                    raise InvalidJob(
+                        f"[[{table}]] {key} = {name!r}: the job has no {key} of this name, but "
+                        f"{', '.join(map(repr, there))}"
+                    )
         for operator in plan.sources():
             if not operator.source.runs_in_simulation:
                 raise InvalidJob(
@@ -89,18 +101,6 @@ class Subject:
                     f"operator {operator.name!r}: its source never ends, so there is no final output to compare; "
                     "bound it, or let a step of a scenario stop, drain or cancel the job"
                 )
-        sources = [operator.name for operator in plan.sources()]
-        sinks = [operator.name for operator in plan.sinks()]
-        for table, key, named, there in (
-            ("input", "source", self._inputs, sources),
-            ("output", "sink", self._outputs, sinks),
-        ):
-            for name in named:
-                if name not in there:
-                    raise InvalidJob(
-                        f"[[{table}]] {key} = {name!r}: the job has no {key} of this name, but "
-                        f"{', '.join(map(repr, there))}"
-                    )
 
     def prepare(self, universe: Universe) -> None:
         """Put into a new world what has to be there."""
