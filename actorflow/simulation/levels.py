@@ -96,8 +96,9 @@ class Levels:
     """What was seen of one universe.
 
     ``times_us`` holds, for each line of the journal, when exactly it was written.  Channels and actors are filed under
-    the name of their process and their own, as they were first seen: those of one life in the order of the plan.  ``machines`` says where a process lives,
-    ``spells`` since when weather that lasts was seen, by what it does, to whom, and until when.
+    the name of their process and their own, as they were first seen: those of one life in the order of the plan.
+    ``machines`` says where a process lives, ``spells`` since when weather lasts, by what it does, to whom, and until
+    when.
     """
 
     def __init__(self, universe: Universe) -> None:

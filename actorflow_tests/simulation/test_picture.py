@@ -267,15 +267,14 @@ def test_nothing_refers_to_the_outside() -> None:
 
 def test_the_same_run_gives_the_same_bytes_and_watching_draws_levels() -> None:
     subject = Subject(word_count)
-    drawings = []
-    for _ in range(2):
-        with watching() as watched:
-            run = storm_run(subject, 4)
-        drawings.append(svg(CAPTION, run.lines, watched[0]))
+    with watching() as watched:
+        lines = storm_run(subject, 4).lines
+        storm_run(subject, 4)
+    one, other = (svg(CAPTION, levels.lines, levels) for levels in watched)
 
-    assert drawings[0] == drawings[1]
-    assert "records that wait in a channel" in texts(drawings[0])
-    assert "records that wait in a channel" not in texts(svg(CAPTION, run.lines))
+    assert one == other
+    assert "records that wait in a channel" in texts(one)
+    assert "records that wait in a channel" not in texts(svg(CAPTION, lines))
 
 
 @pytest.mark.parametrize("lines", [[], STORY[:1], STORY[:12], lines_of((5, journal.CalmBegan(), ""))])
