@@ -11,8 +11,10 @@ operators, its kinds of sinks) changes nothing else.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any
 
 from actorflow.config import Buffers, Checkpoints, ExponentialDelay, Settings
 from actorflow.simulation.aims import (
@@ -26,9 +28,10 @@ from actorflow.simulation.aims import (
 )
 from actorflow.simulation.chance import Chance
 from actorflow.simulation.guide import PRIME, Choices, Guide, Luck
+from actorflow.simulation.scenario import AboutOutput, AboutState, Fault, Scenario, Schedule, Seeds
 from actorflow.simulation.weather import Kill, PowerCut, Weather
 
-__all__ = ("PROCESS", "STEPS", "Draw", "Knobs", "Shape", "draw")
+__all__ = ("FOLDER", "PROCESS", "STEPS", "STORE", "Draw", "Knobs", "Shape", "draw")
 
 PROCESS = "job"
 """The name of the process that runs the job."""
@@ -91,6 +94,28 @@ class Knobs:
             ),
         )
 
+    def environment(self) -> dict[str, Any]:
+        """Return the same settings as a scenario says them, without the parallelism."""
+        return {
+            "restart": {"type": "exponential-delay", "first": "50ms", "at_most": "1s"},
+            "checkpoints": {
+                "storage": self.storage,
+                "every": f"{self.every_ms}ms",
+                "min_pause": f"{self.min_pause_ms}ms",
+                "timeout": f"{self.timeout_ms}ms",
+                "max_concurrent": self.concurrent,
+                "tolerable_failures": self.tolerable,
+                "retained": self.retained,
+                "inline_below": self.inline_below,
+            },
+            "buffers": {
+                "per_channel": self.per_channel,
+                "floating_per_gate": self.floating,
+                "most_per_channel": self.per_channel + self.floating,
+                "records": self.records,
+            },
+        }
+
 
 _AFTER_A_CHECKPOINT = ("manifest after", "permit", "commit after")
 """Steps after which the next life has something to restore."""
@@ -104,6 +129,39 @@ class Draw:
     weather: tuple[Weather, ...]
     second: Weather | None
     batch_us: int
+
+    def scenario(
+        self,
+        job: str,
+        seed: int,
+        *,
+        arguments: Mapping[str, Any] | None = None,
+        faults: Sequence[Fault] | None = None,
+        keeps_state: bool = True,
+    ) -> Scenario:
+        """Return the scenario that does what the seed does to a job: the same knobs, the same weather, the same oracle.
+
+        ``faults`` are those that the seed's run expected (``Run.weather``), each in its life; without them the second
+        kill is expected in the second life, which is where it mostly falls.  ``keeps_state`` says whether the job has a
+        final state that can be compared.
+        """
+        if faults is None:
+            faults = [Fault(weather=weather) for weather in self.weather]
+            faults += [Fault(weather=self.second, life=2)] if self.second is not None else []
+        return Scenario(
+            title=f"Seed {seed} of {job.rpartition(':')[2]}",
+            job=job,
+            arguments=dict(arguments or {}),
+            seeds=Seeds(first=seed, count=1),
+            environment=self.knobs.environment(),
+            lives=self.knobs.parallelism,
+            weather=tuple(faults),
+            expectations=(
+                AboutOutput(compare="same as the calm run"),
+                *([AboutState(compare="same as the calm run")] if keeps_state else []),
+            ),
+            schedule=Schedule(batch_us=self.batch_us),
+        )
 
 
 def draw(seed: int, shape: Shape = Shape(), *, guided: bool = True) -> Draw:
