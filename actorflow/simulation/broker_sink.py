@@ -105,7 +105,9 @@ class BrokerSink(TransactionalSink[Any]):
                 " checkpoint relies on would be lost.  Set transaction_timeout to more than that and the longest time"
                 " that the job may be down, or checkpoints.every and checkpoints.timeout to less"
             )
-        return _BrokerWriter(self, context, client, partitions)
+        writer = _BrokerWriter(self, context, client, partitions)
+        await writer.get_ready()
+        return writer
 
     async def visible(self, world: World) -> list[Any]:
         """Return the rows that a committed reader sees now, partition by partition."""
@@ -164,6 +166,7 @@ class _BrokerWriter(TransactionalWriter[Any]):
         self._sink, self._context, self._client, self._partitions = sink, context, client, partitions
         self._prefix = f"{quote(context.home, safe='')}:{quote(context.operator, safe='')}:"
         self._number = 0
+        self._ready: Producer | None = None
         self._current: _Open | None = None
         self._unfinished: list[_Open] = []  # cut, and not yet known to be confirmed
         self._finishing = anyio.Lock()
@@ -172,7 +175,9 @@ class _BrokerWriter(TransactionalWriter[Any]):
         if not records:
             return
         if self._current is None:
-            self._current = _Open(await self._begin(), self._client, self._sink.topic)
+            await self.get_ready()
+            assert self._ready is not None
+            self._current, self._ready = _Open(self._ready, self._client, self._sink.topic), None
         current, encode, key = self._current, self._sink.codec.encode, self._sink.key
         fixed = self._context.subtask % self._partitions
         for record in records:
@@ -182,17 +187,23 @@ class _BrokerWriter(TransactionalWriter[Any]):
         if current.waiting >= BATCH:
             await current.send(self._context)
 
-    async def _begin(self) -> Producer:
-        """A transactional id that nobody has used, and that no late request can take away again."""
+    async def get_ready(self) -> None:
+        """Have a transactional id that nobody has used, and that no late request can take away again.
+
+        Raises ``InvalidConfig`` when the broker allows no such time limit.
+        """
+        if self._ready is not None:
+            return
         for left in reversed(range(MOST_TRIES)):
             name = f"{self._prefix}{self._context.subtask}:{self._context.generation}:{self._number}"
             self._number += 1
             try:
-                return await self._client.init_transactions(name, self._sink.timeout_ms)
+                self._ready = await self._client.init_transactions(name, self._sink.timeout_ms)
             except StorageFailed:
                 if not left:
                     raise
-        raise AssertionError("unreachable")
+            else:
+                return
 
     def prepare(self, checkpoint_id: int) -> Prepared:
         committables: list[Any] = []
@@ -265,19 +276,23 @@ class _BrokerWriter(TransactionalWriter[Any]):
             if name in kept or transaction.state not in {TransactionState.EMPTY, TransactionState.OPEN}:
                 continue
             generation = _generation_of(name)
-            if generation is not None and generation < self._context.generation:
-                await self._give_up(transaction.producer)
+            if generation is None or generation >= self._context.generation:
+                continue
+            await self._give_up(transaction.producer)
+            if transaction.state is TransactionState.OPEN:
                 removed += 1
                 self._context.world.observer.announce(OrphanRemoved(where=self._sink.topic, name=name))
         return removed
 
     async def close(self) -> None:
-        current, self._current = self._current, None
-        if current is not None:
-            try:
-                await self._client.abort(current.producer)
-            except StorageFailed:
-                return  # the next generation does, or the broker, when its time is over
+        left = [self._ready] if self._current is None else [self._ready, self._current.producer]
+        self._ready = self._current = None
+        for producer in left:
+            if producer is not None:
+                try:
+                    await self._client.abort(producer)
+                except StorageFailed:
+                    continue  # the next generation does, or the broker, when its time is over
 
     def _checked(self, committable: Any) -> Producer:
         """A committable of the right shape; a manifest may come from anywhere."""

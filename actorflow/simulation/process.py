@@ -122,6 +122,7 @@ class _Pending:
             self.future.set_result(value)
         else:
             self.future.set_exception(failure)
+            self.future.exception()  # whoever asked may be dead, and then nobody will hear of it
 
     def withdraw(self) -> None:
         """Never arrive."""
