@@ -33,6 +33,8 @@ from actorflow.simulation.scenario_kinds import DURATION
 
 __all__ = ("failures", "needs_calm")
 
+_MOST_TOLD = 3  # sentences about checkpoints that are alike
+
 
 def needs_calm(scenario: Scenario) -> bool:
     """Whether something is expected that only a calm run of the same seed can tell."""
@@ -79,8 +81,10 @@ def _about_checkpoint(about: AboutCheckpoint, run: Run) -> Iterator[str]:
         completed = [record for record in run.checkpoints if record.completed_at_ms is not None]
         if not completed:
             yield "no checkpoint was completed"
-        for record in completed:
-            yield from _completed(about, record)
+        wrong = [sentence for record in completed for sentence in _completed(about, record)]
+        yield from wrong[:_MOST_TOLD]
+        if len(wrong) > _MOST_TOLD:
+            yield f"… and {len(wrong) - _MOST_TOLD} more of them"
         return
     name = f"checkpoint {about.checkpoint}"
     records = [record for record in run.checkpoints if record.checkpoint == about.checkpoint]
@@ -139,9 +143,9 @@ def _about_journal(about: AboutJournal, run: Run) -> Iterator[str]:
     if about.before is not None or about.after is not None:
         least = max(least, 1)
     if len(found) < least:
-        yield f"{name} is in the journal {_times(len(found))}, and not {_times(least)} at least"
+        yield f"{name} is in the journal {_times(len(found))}, and not at least {_times(least)}"
     if about.at_most is not None and len(found) > about.at_most:
-        yield f"{name} is in the journal {_times(len(found))}, and not {_times(about.at_most)} at most"
+        yield f"{name} is in the journal {_times(len(found))}, and not at most {_times(about.at_most)}"
     for mention, comes, sooner in ((about.before, "before", False), (about.after, "after", True)):
         if mention is not None:
             other = _entry_told(mention.entry, mention.where)
@@ -169,7 +173,7 @@ def _entry_told(entry: str, where: Mapping[str, Any]) -> str:
 
 
 def _times(count: int) -> str:
-    return "never" if count == 0 else "once" if count == 1 else f"{count} times"
+    return "once" if count == 1 else f"{count} times"
 
 
 # ── storage and the end ──────────────────────────────────────────────────────────────────────
@@ -192,9 +196,9 @@ def _about_storage(about: AboutStorage, run: Run) -> Iterator[str]:
         return
     least = about.at_least if about.at_least is not None else int(about.at_most is None)
     if len(found) < least:
-        yield f"{about.pattern} is there {_times(len(found))} {place}, and not {_times(least)} at least{shown}"
+        yield f"{about.pattern} is there {_times(len(found))} {place}, and not at least {_times(least)}{shown}"
     if about.at_most is not None and len(found) > about.at_most:
-        yield f"{about.pattern} is there {_times(len(found))} {place}, and not {_times(about.at_most)} at most{shown}"
+        yield f"{about.pattern} is there {_times(len(found))} {place}, and not at most {_times(about.at_most)}{shown}"
 
 
 def _about_registry(about: AboutRegistry, run: Run) -> Iterator[str]:

@@ -111,12 +111,16 @@ class _Critic:
         if name not in known:
             self._tell(f"{what} = {name!r}: the job {self._cast.job!r} has none of this name; {nearest(name, known)}")
 
+    def _is_a(self, what: str, name: str, known: list[str]) -> None:
+        if name not in known:
+            self._tell(f"{what} = {name!r}: there is no such {what}; {nearest(name, known)}")
+
     def _weather(self, weather: Weather) -> None:
         self._trigger(weather.when)
         if (process := getattr(weather, "process", None)) is not None:
             self._is_process("process", process)
         if (machine := getattr(weather, "machine", None)) is not None:
-            self._known("machine", machine, [MACHINE])
+            self._is_a("machine", machine, [MACHINE])
         if (target := getattr(weather, "target", None)) is not None and target != MACHINE:
             self._is_process("clock", target)
         if isinstance(weather, Slow | Raise):
@@ -144,12 +148,12 @@ class _Critic:
         cast = self._cast
         if entry in _NEVER:
             self._tell(f"{entry} can't occur: {_NEVER[entry]}")
-        known = {"actor": cast.actors, "operator": cast.operators, "job": [cast.job], "verb": list(_VERBS)}
+        known = {"actor": cast.actors, "operator": cast.operators, "job": [cast.job]}
         for name, value in where.items():
             if name in known:
                 self._known(name, value, known[name])
-            elif name == "kind":
-                self._known(name, value, [kind.value for kind in CheckpointKind])
+            elif name in {"kind", "verb"}:
+                self._is_a(name, value, _KINDS if name == "kind" else _VERBS)
             elif name == "channel":
                 for end in value.split(">"):
                     self._known(name, end, cast.actors)
@@ -173,7 +177,7 @@ class _Critic:
                     self._tell(f"the job {cast.job!r} keeps no state by key, so there is none in the end")
             case AboutCheckpoint(kind=kind, actors=actors, declined_by=declined_by):
                 if kind is not None:
-                    self._known("kind", kind, [kind.value for kind in CheckpointKind])
+                    self._is_a("kind", kind, _KINDS)
                 for actor in actors or ():
                     self._known("actors", actor, cast.actors)
                 if declined_by is not None:
@@ -192,7 +196,8 @@ class _Critic:
 
 
 _NEVER = {"LoopBlocked": "time stands still while an operator's code runs in the simulator"}
-_VERBS = tuple(dict.fromkeys(verb.word for verb in VERBS))
+_VERBS = list(dict.fromkeys(verb.word for verb in VERBS))
+_KINDS = [kind.value for kind in CheckpointKind]
 
 
 def _places(table: str, entries: Sized) -> list[str]:

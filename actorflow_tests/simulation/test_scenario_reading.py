@@ -378,7 +378,7 @@ def test_operations_are_those_that_the_seams_have() -> None:
 
     assert set(OPERATIONS["object"]) == public(ObjectStore) - {"close", "settle"}  # a step of our own, not the store's
     on_files = {"write", "sync", "read", "open"}
-    assert set(OPERATIONS["disk"]) == (public(Disk) - {"open_reader", "resolve"}) | on_files
+    assert set(OPERATIONS["disk"]) == (public(Disk) - {"open_reader", "read_whole", "resolve"}) | on_files
     for seam, trigger in (("broker", OnBroker), ("database", OnDatabase)):
         assert set(OPERATIONS[seam]) == set(re.findall(r"``(\w+)``", trigger.__doc__ or "")), seam
 
