@@ -65,7 +65,6 @@ class Channel:
         "listed",
         "mailbox",
         "most",
-        "position",
         "queue",
         "role",
         "starved",
@@ -84,8 +83,6 @@ class Channel:
         self.listed = False
         self.starved = False
         self.writer: Signal | None = None
-        self.position = 0
-        """Its place among the channels of its writer."""
         gate.channels.append(self)
 
     def try_put(self, batch: Any) -> bool:

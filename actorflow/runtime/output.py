@@ -284,8 +284,6 @@ class Output:
             self.all_channels.extend(exchange.channels)
             if exchange.tag is not None:
                 self._tagged.setdefault(exchange.tag, []).append(exchange)
-        for position, channel in enumerate(self.all_channels):
-            channel.position = position
 
     @property
     def is_available(self) -> bool:
@@ -335,15 +333,12 @@ class Output:
         if not self.remainder:
             return
         left: deque[tuple[Channel, Any]] = deque()
-        full: set[int] = set()
-        for channel, element in self.remainder:
-            position = channel.position
-            if position in full:
-                left.append((channel, element))
-            elif type(element) is Batch:
-                if not channel.try_put(element):
-                    full.add(position)
-                    left.append((channel, element))
-            else:
+        for waiting in self.remainder:
+            channel, element = waiting
+            if channel.starved:  # it has given no buffer back since it had none for a batch of ours
+                left.append(waiting)
+            elif type(element) is not Batch:
                 channel.put_control(element)
+            elif not channel.try_put(element):
+                left.append(waiting)
         self.remainder = left

@@ -31,12 +31,11 @@ def mix(*parts: int) -> int:
 class Chance:
     """The draws of one scope: a seed and, so to say, a name."""
 
-    __slots__ = ("_counts", "_keys", "key")
+    __slots__ = ("_draws", "key")
 
     def __init__(self, seed: int, *scope: str) -> None:
         self.key = mix(seed, *(crc32(name.encode()) for name in scope))
-        self._keys: dict[str, int] = {}
-        self._counts: dict[str, int] = {}
+        self._draws: dict[str, list[int]] = {}
 
     def scoped(self, *scope: str) -> Chance:
         """Return the draws of a scope within this one."""
@@ -44,11 +43,14 @@ class Chance:
 
     def bits(self, purpose: str) -> int:
         """Draw 64 bits."""
-        key = self._keys.get(purpose)
-        if key is None:
-            key = self._keys[purpose] = crc32(purpose.encode())
-        count = self._counts[purpose] = self._counts.get(purpose, 0) + 1
-        return mix(self.key, key, count)
+        draws = self._draws.get(purpose)
+        if draws is None:
+            draws = self._draws[purpose] = [mix(self.key, crc32(purpose.encode())), 0]
+        draws[1] += 1
+        state = (draws[0] ^ draws[1]) + _GOLDEN & _MASK  # the last part of what `mix` does with all three
+        state = (state ^ (state >> 30)) * 0xBF58476D1CE4E5B9 & _MASK
+        state = (state ^ (state >> 27)) * 0x94D049BB133111EB & _MASK
+        return state ^ (state >> 31)
 
     def uniform(self, purpose: str) -> float:
         """Draw from [0, 1)."""
@@ -60,7 +62,7 @@ class Chance:
 
     def between(self, purpose: str, least: int, most: int) -> int:
         """Draw one of ``least`` … ``most``, both included."""
-        return least + self.below(purpose, most - least + 1)
+        return least + (self.bits(purpose) * (most - least + 1) >> 64)
 
     def happens(self, purpose: str, probability: float = 0.5) -> bool:
         """Draw whether something happens that does so in ``probability`` of all cases."""

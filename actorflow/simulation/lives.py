@@ -118,9 +118,9 @@ class Lives:
         self._universe.subscribe(self._moments.read)
         self._witness = Witness(self._universe, subject, course)
         self._mistakes = Mistakes(course, storm=storm)
-        self._universe.subscribe(self._mistakes.read)
+        self._universe.subscribe(self._mistakes.read, *Mistakes.READS)
         if course.always_kills:
-            self._universe.subscribe(self._kill_at_the_last_moment)
+            self._universe.subscribe(self._kill_at_the_last_moment, journal.CheckpointTriggered)
         self._agenda = Agenda(self._universe, course.steps, self._perform)
 
     @property

@@ -38,6 +38,14 @@ MISTAKES = (
 class Mistakes:
     """Reads the journal of a run for mistakes; one that the course foresees is none."""
 
+    READS = (
+        journal.WeatherStruck,
+        journal.ActorFailed,
+        journal.JobFailed,
+        journal.JobRestarting,
+        journal.FellBack,
+    )
+
     def __init__(self, course: Course, *, storm: bool) -> None:
         self._course, self._storm = course, storm
         self.wrong = ""

@@ -18,6 +18,20 @@ __all__ = ("KILLING", "Moments")
 
 KILLING = ("kill", "power_cut", "lose_disk")
 
+_READS = frozenset(
+    {
+        journal.WeatherStruck,
+        journal.JobStarted,
+        journal.ActorStarted,
+        journal.CheckpointTriggered,
+        journal.CheckpointAcknowledged,
+        journal.CheckpointAborted,
+        journal.ManifestWritten,
+        journal.SinkPrepared,
+        journal.SinkCommitted,
+    }
+)
+
 Visible = Callable[[], Counter[int]]
 """How many committables are visible, per checkpoint."""
 
@@ -42,6 +56,9 @@ class Moments:
     def read(self, line: Line) -> None:
         """Take the next line of the journal."""
         entry = line.entry
+        if type(entry) not in _READS:
+            self._last = entry
+            return
         match entry:
             case journal.WeatherStruck(verb=verb, step=step):
                 if verb in KILLING:

@@ -186,7 +186,7 @@ class StormyStore(ObjectStore):
         if due:
             universe.strike_all(at_moment(due, Moment.BEFORE), process)
             process.check()
-        if self._remote and process.unreachable(Service.STORE) in {Way.BOTH, Way.OUT}:
+        if self._remote and process.cut_off and process.unreachable(Service.STORE) in {Way.BOTH, Way.OUT}:
             await self._give_up(action)
         fault = universe.sky.fault(action, process.name)
         if fault is not None:
@@ -197,12 +197,13 @@ class StormyStore(ObjectStore):
                 if isinstance(fault, TearObjects) and body is not None:
                     await self._tear(name, await collect(body))
                 raise StorageFailed(f"{name}: {operation} was refused by the weather")
-        if torn := at_moment(due, Moment.TORN):
+        if due and (torn := at_moment(due, Moment.TORN)):
             if body is not None:
                 await self._tear(name, await collect(body))
             universe.strike_all(torn, process)
             process.check()
-        if during := at_moment(due, Moment.DURING):
+        during = at_moment(due, Moment.DURING) if due else ()
+        if during:
             process.doom = (process.chance.below("doom", _LONGEST_DOOM), during)
         answer = await call()
         if during and process.doom is not None:  # it was over sooner than we thought
@@ -211,7 +212,7 @@ class StormyStore(ObjectStore):
         if due:
             universe.strike_all(at_moment(due, Moment.UNANSWERED), process)
         process.check()
-        if self._remote and process.unreachable(Service.STORE) in {Way.BOTH, Way.IN}:
+        if self._remote and process.cut_off and process.unreachable(Service.STORE) in {Way.BOTH, Way.IN}:
             await self._give_up(action)
         if isinstance(fault, LoseAnswer):
             raise StorageFailed(f"{name}: the answer to {operation} was lost by the weather")

@@ -209,8 +209,9 @@ class Process:
         self.check()
         universe = self.universe
         due = universe.sky.during(action, self.name)
-        universe.strike_all(at_moment(due, Moment.BEFORE), self)
-        self.check()
+        if due:
+            universe.strike_all(at_moment(due, Moment.BEFORE), self)
+            self.check()
         pending = _Pending(effect, partly, answer_us)
         delay = self.chance.between(action.operation, 0, most_us) / 1e6
         if (fault := universe.sky.fault(action, self.name)) is not None:

@@ -17,6 +17,10 @@ from actorflow.simulation.subject import Subject
 __all__ = ("first_difference", "many", "run_course")
 
 
+_GARBAGE = 100_000
+"""How many objects may have been made since the last collection, and still be there."""
+
+
 def run_course(subject: Subject, seed: int, course: Course, *, storm: bool) -> Run:
     """Run a job on a loop of its own; whatever goes wrong is raised as ``SeedFailed``, with the journal so far."""
     begun: list[Lives] = []
@@ -33,7 +37,8 @@ def run_course(subject: Subject, seed: int, course: Course, *, storm: bool) -> R
             lines, expected = (begun[0].told, begun[0].expected) if begun else ((), ())
             raise SeedFailed(f"seed {seed}, in {weather}: {_sentence(error)}", lines, expected) from error
         finally:
-            gc.collect()  # nothing was collected meanwhile
+            if gc.get_count()[0] > _GARBAGE:  # nothing was collected meanwhile
+                gc.collect()
 
 
 def _sentence(error: Exception) -> str:
@@ -55,4 +60,7 @@ def many() -> Iterator[None]:
     """Where many runs follow one another: the collector does not look at their surroundings again and again."""
     gc.collect()
     with surroundings_frozen():
-        yield
+        try:
+            yield
+        finally:
+            gc.collect()

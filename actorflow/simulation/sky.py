@@ -97,6 +97,8 @@ class Sky:
 
     def after(self, line: Line) -> Sequence[Weather]:
         """Return what strikes after an entry of the journal."""
+        if not self._by_entry:
+            return ()
         watches = self._by_entry.get(line.name)
         if not watches:
             return ()

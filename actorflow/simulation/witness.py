@@ -26,6 +26,15 @@ from actorflow.simulation.world import Universe
 
 __all__ = ("Witness",)
 
+_READS = (
+    journal.JobStarted,
+    journal.CheckpointTriggered,
+    journal.CheckpointAcknowledged,
+    journal.CheckpointDeclined,
+    journal.CheckpointCompleted,
+    journal.CheckpointAborted,
+)
+
 _LAST = (CheckpointKind.FINAL, CheckpointKind.STOP)
 
 
@@ -43,7 +52,7 @@ class Witness:
         self._storage: dict[int | None, dict[str, int]] = {}
         self._retained: dict[int | None, tuple[int, ...]] = {}
         self.attempts = self.life = 0
-        universe.subscribe(self.read)
+        universe.subscribe(self.read, *_READS)
 
     def read(self, line: Line) -> None:
         """Take the next line of the journal."""

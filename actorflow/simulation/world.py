@@ -125,7 +125,8 @@ class Universe:
         self._incarnations: dict[str, int] = {}
         self._began = loop.time()
         self._calm = False
-        self._readers: list[Callable[[Line], None]] = []
+        self._readers: list[tuple[Callable[[Line], None], tuple[type[Entry], ...]]] = []
+        self._readers_of: dict[type[Entry], list[Callable[[Line], None]]] = {}
         self.watched = watch(self)
         for fault in weather:
             self.expect(fault)
@@ -179,13 +180,17 @@ class Universe:
         """Add a line to the journal."""
         line = Line(len(self.journal) + 1, self.now_ms(), process, entry)
         self.journal.append(line)
-        for reader in self._readers:
+        kind = type(entry)
+        if (readers := self._readers_of.get(kind)) is None:
+            readers = self._readers_of[kind] = [one for one, kinds in self._readers if not kinds or kind in kinds]
+        for reader in readers:
             reader(line)
         return line
 
-    def subscribe(self, reader: Callable[[Line], None]) -> None:
-        """Let somebody outside of all processes read the journal as it grows."""
-        self._readers.append(reader)
+    def subscribe(self, reader: Callable[[Line], None], *kinds: type[Entry]) -> None:
+        """Let somebody outside of all processes read the journal as it grows: entries of some kinds, or all."""
+        self._readers.append((reader, kinds))
+        self._readers_of = {}
 
     # ── processes ──
 

@@ -7,13 +7,21 @@ dot, because stores keep what is not published under such names.
 
 from __future__ import annotations
 
+import re
+
 from actorflow.errors import StorageFailed
 
 __all__ = ("check_name", "check_prefix")
 
 
+_PLAIN = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]*(/[A-Za-z0-9_-][A-Za-z0-9_.-]*)*")
+"""Names that need no closer look, as almost all are."""
+
+
 def check_name(name: str) -> None:
     """Raise ``StorageFailed`` unless an object may have this name."""
+    if _PLAIN.fullmatch(name):
+        return
     problem = next((problem for part in name.split("/") if (problem := _problem_of(part))), None)
     if problem is not None:
         raise StorageFailed(f"{name!r} can't be the name of an object: {problem}")
@@ -21,6 +29,8 @@ def check_name(name: str) -> None:
 
 def check_prefix(prefix: str) -> None:
     """Raise ``StorageFailed`` unless the name of an object may begin with this."""
+    if _PLAIN.fullmatch(prefix.removesuffix("/")) or not prefix:
+        return
     *parts, begun = prefix.split("/")
     problem = next((problem for part in parts if (problem := _problem_of(part))), None)
     if begun and problem is None:
