@@ -18,6 +18,7 @@ from anyio.abc import TaskGroup
 
 from actorflow.errors import ActorflowError, CheckpointAborted, InvalidConfig, JobFailed
 from actorflow.model.journal import Line
+from actorflow.protocol.lifecycle import JobStatus
 from actorflow.runtime.handle import JobHandle
 from actorflow.simulation.runs import StepRecord
 from actorflow.simulation.scenario import Act, Step
@@ -25,10 +26,15 @@ from actorflow.simulation.sky import Sky
 from actorflow.simulation.weather import After, At, Weather
 from actorflow.simulation.world import Universe
 
-__all__ = ("ENDINGS", "Agenda", "Desk")
+__all__ = ("ENDS_AS", "Agenda", "Desk")
 
-ENDINGS: tuple[Act, ...] = ("stop", "rescale", "drain", "cancel")
-"""Acts after which the process is expected to end."""
+ENDS_AS: dict[Act, tuple[JobStatus, ...]] = {
+    "stop": (JobStatus.STOPPED,),
+    "rescale": (JobStatus.STOPPED,),
+    "drain": (JobStatus.FINISHED,),
+    "cancel": (JobStatus.CANCELED,),
+}
+"""Acts after which the process is expected to end, and the status of its job then."""
 
 _ASKS_AGAIN_MS = 500
 
@@ -94,10 +100,24 @@ class Desk:
         self._waiting.append(record)
         self._came.set()
 
-    @property
-    def open(self) -> list[StepRecord]:
-        """What was asked for and has not been answered."""
-        return [record for record in self.asked if record.ended_at_ms is None]
+    def close(self, status: object, now_ms: int, *, is_over: bool) -> list[StepRecord]:
+        """Write down what came of what was asked for, now that the process has ended; return what is to be asked again.
+
+        ``status`` is that of the job, if the process lived to tell it; ``is_over``: nobody is left to be asked.
+        """
+        again = []
+        for record in self.asked:
+            if record.ended_at_ms is not None:
+                continue
+            if status in ENDS_AS.get(record.act, ()):
+                record.outcome = "done"
+            elif record.act in ENDS_AS and not is_over:
+                again.append(record)
+                continue
+            else:
+                record.outcome = record.outcome or "the process ended"
+            record.ended_at_ms = now_ms
+        return again
 
     async def serve(self, handle: JobHandle, group: TaskGroup) -> None:
         """Be the part of the process that does what it is asked."""
@@ -115,7 +135,7 @@ class Desk:
                 await _carry_out(handle, record.act)
             except (CheckpointAborted, JobFailed) as refusal:
                 record.outcome = str(refusal)
-                if record.act not in ENDINGS or handle.status.status.is_terminal:
+                if record.act not in ENDS_AS or handle.status.status.is_terminal:
                     break
             except ActorflowError as failure:  # it is told by whoever waits for the job's end, too
                 record.outcome = str(failure)

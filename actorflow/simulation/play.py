@@ -14,7 +14,7 @@ from pathlib import Path
 
 from actorflow.errors import InvalidJob
 from actorflow.model.journal import Line
-from actorflow.simulation.acts import ENDINGS
+from actorflow.simulation.acts import ENDS_AS
 from actorflow.simulation.course import course_of_scenario
 from actorflow.simulation.expectations import failures, needs_calm
 from actorflow.simulation.functions import bound, function_of
@@ -77,7 +77,7 @@ def prepare(scenario: Scenario) -> Subject:
         bound(function, scenario.arguments, what=scenario.job),
         inputs={one.source: records_of(one, folder) for one in scenario.inputs},
         outputs={one.sink: one.stand_in for one in scenario.outputs},
-        is_ended=any(step.act in ENDINGS and step.act != "rescale" for step in scenario.steps),
+        is_ended=any(step.act in ENDS_AS and step.act != "rescale" for step in scenario.steps),
     )
     check_cast(scenario, subject.job())
     return subject

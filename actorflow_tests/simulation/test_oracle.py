@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -12,9 +13,11 @@ import pytest
 import actorflow as af
 from actorflow.connectors import console, files, generator, memory
 from actorflow.examples.word_count import word_count
+from actorflow.simulation.course import course_of_draw
 from actorflow.simulation.oracle import Report, Run, SeedFailed, add, calm_run, check, run_seed, storm_run
+from actorflow.simulation.running import run_course
 from actorflow.simulation.subject import Subject
-from actorflow.simulation.swarm import STEPS
+from actorflow.simulation.swarm import STEPS, draw
 
 
 def line(index: int) -> str:
@@ -217,3 +220,16 @@ def test_a_job_that_fails_in_calm_weather_is_no_storms_fault() -> None:
 
     with pytest.raises(SeedFailed, match=r"seed 0, in calm weather: .*ZeroDivisionError"):
         check(fails, seeds=range(1))
+
+
+# ── a storm as a scenario ────────────────────────────────────────────────────────────────────
+
+
+def test_the_weather_that_a_run_tells_is_all_that_it_takes_to_have_the_same_run() -> None:
+    """A failing storm can be written down: its faults, each in its life, and no draw besides."""
+    subject = Subject(words)
+    for seed in (4, 14, 21, 26):
+        course = course_of_draw(draw(seed, subject.shape), storm=True)
+        told = storm(seed)
+        as_told = replace(course, faults=told.weather, second=None, always_kills=False)
+        assert run_course(subject, seed, as_told, storm=True).digest == told.digest
