@@ -33,17 +33,21 @@ __all__ = ("DEFAULTS", "run_target", "settings_of")
 DEFAULTS = {"checkpoints.storage": ".actorflow", "checkpoints.every": "10s"}
 
 
-def settings_of(define: Sequence[str], config: Path | None) -> tuple[Settings, Settings, Mapping[str, object]]:
-    """The settings with and without what ``-D`` says, and what it says; every mistake is told at once."""
+def layers_of(define: Sequence[str], config: Path | None) -> list[tuple[str, Mapping[str, object]]]:
+    """What the settings are made of, each with where it stands; the last is what ``-D`` says."""
     layers: list[tuple[str, Mapping[str, object]]] = [("the defaults of actorflow run", DEFAULTS)]
     if config is not None:
         try:
             layers.append((str(config), tomllib.loads(config.read_text(encoding="utf-8"))))
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
             raise UsageMistake(f"--config {config}: {error}") from error
-    asked = parse_assignments(define)
-    before = Settings.from_layers(layers)
-    return Settings.from_layers([*layers, ("-D", asked)]), before, asked
+    return [*layers, ("-D", parse_assignments(define))]
+
+
+def settings_of(define: Sequence[str], config: Path | None) -> tuple[Settings, Settings, Mapping[str, object]]:
+    """The settings with and without what ``-D`` says, and what it says; every mistake is told at once."""
+    layers = layers_of(define, config)
+    return Settings.from_layers(layers), Settings.from_layers(layers[:-1]), layers[-1][1]
 
 
 def run_target(
@@ -58,48 +62,80 @@ def run_target(
     as_json: bool,
     log_level: str,
     log_format: str,
+    record: Path | None = None,
+    redact: bool = False,
 ) -> int:
-    """Run the job of a target to its end and return the exit code."""
+    """Run the job of a target to its end and return the exit code; ``record`` is the file that it is recorded into."""
     set_up_logs(log_level, log_format)
     if fresh and start_from is not None:
         raise UsageMistake("--fresh starts without state and --from starts from a snapshot: give one of them")
     if rewind and start_from is None:
         raise UsageMistake("--rewind insists on --from PATH: give that too")
+    if redact and record is None:
+        raise UsageMistake("--redact says what --record FILE leaves out: give that too")
     settings, before, asked = settings_of(define, config)
     job = build_job(target, arguments)
     for sentence in changed_nothing(asked, before=before, after=job.settings_over(settings)):
         print(f"actorflow: {sentence}", file=sys.stderr)
     sys.setswitchinterval(0.0005)  # a thread that waits for the interpreter must not starve beside a busy loop
-    return asyncio.run(_run(job, settings, start_from, fresh, rewind, as_json))
-
-
-async def _run(job: Job, settings: Settings, start_from: str | None, fresh: bool, rewind: bool, as_json: bool) -> int:
-    world = real_world(owns_process=True)
-    assert isinstance(world.observer, JournalObserver)
-    facts = _Facts()
-    world.observer.subscribe(facts)
-    environment = Environment(settings=settings, world=world)
     resume_from = "nothing" if fresh else start_from if start_from is not None else "latest"
-    handle: JobHandle | None = None
+    facts = _Facts()
     try:
-        async with environment.run(job, resume_from=resume_from, rewind=rewind) as handle:
-            _say_where_it_starts(handle)
-            await wait_or_signal(handle, beside=show_live_line)
+        if record is None:
+            asyncio.run(_run(job, settings, resume_from, rewind, facts))
+        else:
+            from actorflow.simulation import recording
+
+            start = recording.Start(
+                target=target,
+                arguments=arguments,
+                layers=layers_of(define, config),
+                resume_from=resume_from,
+                rewind=rewind,
+            )
+            recording.record(
+                record, job, settings, start, redact=redact, observe=facts.observe, begun=facts.begin_beside
+            )
     finally:
-        if as_json and handle is not None:
-            print(json.dumps(_result(handle, facts)), flush=True)
-    status = handle.status
-    _say_how_it_ended(handle)
-    if status.status is JobStatus.STOPPED or status.status is JobStatus.FINISHED:
+        if as_json and facts.handle is not None:
+            print(json.dumps(_result(facts.handle, facts)), flush=True)
+    assert facts.handle is not None
+    _say_how_it_ended(facts.handle)
+    if facts.handle.status.status in (JobStatus.STOPPED, JobStatus.FINISHED):
         return Exit.DONE
     return Exit.FAILED
 
 
+async def _run(job: Job, settings: Settings, resume_from: str, rewind: bool, facts: _Facts) -> None:
+    world = real_world(owns_process=True)
+    assert isinstance(world.observer, JournalObserver)
+    facts.observe(world.observer)
+    async with Environment(settings=settings, world=world).run(job, resume_from=resume_from, rewind=rewind) as handle:
+        facts.begin(handle)
+        await wait_or_signal(handle, beside=show_live_line)
+
+
 class _Facts:
-    """What the result tells beyond the handle."""
+    """What is known of a run: its handle, and what the result tells beyond it."""
 
     def __init__(self) -> None:
-        self.checkpoints = self.read = 0
+        self.checkpoints = 0
+        self.handle: JobHandle | None = None
+        self._line: asyncio.Task[None] | None = None
+
+    def observe(self, observer: JournalObserver) -> None:
+        """Read the journal."""
+        observer.subscribe(self)
+
+    def begin(self, handle: JobHandle) -> None:
+        """The job runs."""
+        self.handle = handle
+        _say_where_it_starts(handle)
+
+    def begin_beside(self, handle: JobHandle) -> None:
+        """The job runs and is recorded, and the live line is not of the run."""
+        self.begin(handle)
+        self._line = asyncio.get_running_loop().create_task(show_live_line(handle), name="live line")
 
     def __call__(self, line: journal.Line) -> None:
         match line.entry:

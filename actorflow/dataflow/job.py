@@ -16,12 +16,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from actorflow.abc.connectors import Sink, Source
 from actorflow.config import Settings
 from actorflow.dataflow.names import automatic_names, check_name, needs_name
-from actorflow.dataflow.primitives import Leg, Node, Operator, Read, Write
+from actorflow.dataflow.primitives import Call, Leg, Node, Operator, Read, Write
 from actorflow.dataflow.stream import Stream
 from actorflow.errors import InvalidJob
 
 if TYPE_CHECKING:
+    from actorflow.dataflow.lane import AsyncOperator
     from actorflow.dataflow.plan import Plan
+    from actorflow.dataflow.seat import Seat
+
+    OpensCall = Callable[[Seat, Call], AsyncOperator]
 
 __all__ = ("Job",)
 
@@ -97,6 +101,12 @@ class Job:
             if isinstance(node.operator, Read):
                 source = stand_in(name, node.operator.reads)
                 node.operator = replace(node.operator, reads=source, annotated=(*node.operator.annotated, source))
+
+    def replace_calls(self, stand_in: Callable[[str, OpensCall], OpensCall]) -> None:
+        """Put what ``stand_in(name, opens)`` answers in the place of what opens each async operator."""
+        for name, node in self._named():
+            if isinstance(node.operator, Call):
+                node.operator = replace(node.operator, opens=stand_in(name, node.operator.opens))
 
     def _add(
         self,

@@ -96,6 +96,20 @@ class Invocation:
         self.sides: list[tuple[str, Any]] = []
         self.ended = False
 
+    def stroke(self) -> list[Any]:
+        """What of it will take effect, as plain values: outputs, side outputs, and per state what becomes of it."""
+        return [self.outputs, self.sides, [[index, *entry.effect()] for index, entry in self.entries.items()]]
+
+    @classmethod
+    def of(cls, token: Any, stroke: list[Any]) -> Invocation:
+        """Return an invocation that takes the same effect, without having called anything."""
+        invocation = cls(token)
+        invocation.outputs, invocation.sides, effects = stroke
+        for index, *effect in effects:
+            invocation.entries[index] = Entry.of(effect)
+        invocation.ended = True
+        return invocation
+
 
 class Entry:
     """A state as one invocation sees it; ``original`` is what the table holds, ``fresh`` what was handed out new."""
@@ -104,6 +118,28 @@ class Entry:
 
     def __init__(self, value: Any, original: Any, fresh: Any = MISSING) -> None:
         self.value, self.original, self.fresh = value, original, fresh
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is to be kept."""
+        return self.value is MISSING or (self.value is self.fresh and is_empty_container(self.value))
+
+    def effect(self) -> list[Any]:
+        """What becomes of the state: ``[value]``, or ``[]`` for nothing kept, or ``[None, None]`` for left alone."""
+        if self.is_empty:
+            return [None, None] if self.original is MISSING else []
+        return [None, None] if self.value is self.original else [self.value]
+
+    @classmethod
+    def of(cls, effect: list[Any]) -> Entry:
+        """Return an entry with this effect."""
+        match effect:
+            case [value]:
+                return cls(value, MISSING)
+            case []:
+                return cls(MISSING, None)
+            case _:
+                return cls(MISSING, MISSING)
 
 
 _invocation: ContextVar[Invocation] = ContextVar("actorflow_invocation")
@@ -151,12 +187,11 @@ class InvocationCell:
 
     def apply(self, token: Any, entry: Entry) -> None:
         """Write what one invocation made of this state."""
-        value = entry.value
-        if value is MISSING or (value is entry.fresh and is_empty_container(value)):
+        if entry.is_empty:
             if entry.original is not MISSING:
                 self.table.remove(token)
-        elif value is not entry.original:
-            self.table.store(token, value)
+        elif entry.value is not entry.original:
+            self.table.store(token, entry.value)
 
 
 class _AsyncContext(Context[Any]):

@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
 from datetime import timedelta
 from types import FrameType
 from typing import Any, Literal
@@ -26,7 +26,10 @@ from actorflow.runtime.handle import JobHandle
 from actorflow.runtime.real_world import real_world
 from actorflow.runtime.supervisor import Supervisor
 
-__all__ = ("Environment", "run", "wait_or_signal")
+__all__ = ("Environment", "Listen", "process_signals", "run", "wait_or_signal")
+
+Listen = Callable[[Callable[[], None]], AbstractContextManager[None]]
+"""Hears of signals while its block is open, and then calls what it was given."""
 
 
 class Environment:
@@ -119,16 +122,44 @@ class Environment:
             raise supervisor.failure
 
 
+@contextmanager
+def process_signals(heard: Callable[[], None]) -> Iterator[None]:
+    """Let the running loop call ``heard`` at the first SIGINT or SIGTERM; a second one leaves the process at once.
+
+    Python's own handlers run even while a user's function keeps the loop busy, so a second signal always ends at once.
+    """
+    loop = asyncio.get_running_loop()
+    was_heard = False
+
+    def hear(number: int, _frame: FrameType | None) -> None:
+        nonlocal was_heard
+        if was_heard:
+            os._exit(128 + number)
+        was_heard = True
+        loop.call_soon_threadsafe(heard)
+
+    before = [(number, signal.signal(number, hear)) for number in (signal.SIGINT, signal.SIGTERM)]
+    try:
+        yield
+    finally:
+        for number, handler in before:
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)
+
+
 async def wait_or_signal(
-    handle: JobHandle, *, beside: Callable[[JobHandle], Coroutine[Any, Any, None]] | None = None
+    handle: JobHandle,
+    *,
+    beside: Callable[[JobHandle], Coroutine[Any, Any, None]] | None = None,
+    listen: Listen = process_signals,
 ) -> JobStatus:
     """Wait for a job's end; SIGINT or SIGTERM stops it with a last checkpoint, a second one leaves the process at once.
 
-    ``beside`` runs meanwhile.  Installs signal handlers, so only whoever owns the process may call it.
+    ``beside`` runs meanwhile; ``listen`` says how signals are heard.  As it is, it installs signal handlers, so only
+    whoever owns the process may call it.
     """
     failure: ActorflowError | None = None
     async with anyio.create_task_group() as group:
-        group.start_soon(_stop_on_signals, handle)
+        group.start_soon(_stop_on_signals, handle, listen)
         if beside is not None:
             group.start_soon(beside, handle)
         try:
@@ -141,28 +172,12 @@ async def wait_or_signal(
     return handle.status.status
 
 
-async def _stop_on_signals(handle: JobHandle) -> None:
-    """Stop at the first signal as leaving the block does: if the last checkpoint fails there is no going on.
-
-    Python's own handlers run even while a user's function keeps the loop busy, so a second signal always ends at once.
-    """
-    loop, first = asyncio.get_running_loop(), anyio.Event()
-    heard = False
-
-    def hear(number: int, _frame: FrameType | None) -> None:
-        nonlocal heard
-        if heard:
-            os._exit(128 + number)
-        heard = True
-        loop.call_soon_threadsafe(first.set)
-
-    before = [(number, signal.signal(number, hear)) for number in (signal.SIGINT, signal.SIGTERM)]
-    try:
+async def _stop_on_signals(handle: JobHandle, listen: Listen) -> None:
+    """Stop at the first signal as leaving the block does: if the last checkpoint fails there is no going on."""
+    first = anyio.Event()
+    with listen(first.set):
         await first.wait()
         await handle.leave()
-    finally:
-        for number, handler in before:
-            signal.signal(number, signal.SIG_DFL if handler is None else handler)
 
 
 def run(job: Job, **settings: Any) -> None:
