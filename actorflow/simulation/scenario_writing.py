@@ -22,7 +22,7 @@ from actorflow.simulation.scenario_triggers import write_trigger
 from actorflow.simulation.scenario_weather import write_fault
 from actorflow.simulation.scenario_words import CALM, INPUT, OUTPUT, SCHEDULE, SEEDS, STEP
 
-__all__ = ("write_scenario",)
+__all__ = ("toml_value", "write_scenario")
 
 _UNSAID = Scenario(title="", job="")
 _WIDTH = 100
@@ -52,20 +52,20 @@ def write_scenario(scenario: Scenario) -> str:
 
 
 def _top(scenario: Scenario) -> str:
-    lines = [f"title = {_value(scenario.title)}"]
+    lines = [f"title = {toml_value(scenario.title)}"]
     if scenario.story:
         lines.append(f"story = {_long_text(scenario.story)}")
-    lines.append(f"job = {_value(scenario.job)}")
+    lines.append(f"job = {toml_value(scenario.job)}")
     if scenario.arguments:
-        lines.append(f"arguments = {_value(scenario.arguments)}")
-    lines.append(f"seeds = {_value({word.name: getattr(scenario.seeds, word.field) for word in SEEDS})}")
+        lines.append(f"arguments = {toml_value(scenario.arguments)}")
+    lines.append(f"seeds = {toml_value({word.name: getattr(scenario.seeds, word.field) for word in SEEDS})}")
     if scenario.lives:
-        lines.append(f"lives = {_value(scenario.lives)}")
+        lines.append(f"lives = {toml_value(scenario.lives)}")
     return "".join(f"{line}\n" for line in lines)
 
 
 def _block(head: str, pairs: Iterable[tuple[str, Any]]) -> str:
-    return f"{head}\n" + "".join(f"{_key(name)} = {_value(value)}\n" for name, value in pairs)
+    return f"{head}\n" + "".join(f"{_key(name)} = {toml_value(value)}\n" for name, value in pairs)
 
 
 def _input(one: Input) -> dict[str, Any]:
@@ -85,10 +85,11 @@ def _step(step: Step) -> list[tuple[str, Any]]:
 def _key(name: Any) -> str:
     if not isinstance(name, str):
         raise InvalidScenario(f"a scenario can't hold the key {name!r}: keys of a table are text")
-    return name if _BARE.match(name) else _value(name)
+    return name if _BARE.match(name) else toml_value(name)
 
 
-def _value(value: Any) -> str:
+def toml_value(value: Any) -> str:
+    """Return a value as TOML says it.  Raises ``InvalidScenario`` for one that TOML can't hold."""
     match value:
         case bool():
             return "true" if value else "false"
@@ -104,12 +105,12 @@ def _value(value: Any) -> str:
             return _short_text(duration_text(value))
         case Mapping():
             return (
-                "{ " + ", ".join(f"{_key(name)} = {_value(said)}" for name, said in value.items()) + " }"
+                "{ " + ", ".join(f"{_key(name)} = {toml_value(said)}" for name, said in value.items()) + " }"
                 if value
                 else "{}"
             )
         case list() | tuple():
-            items = [_value(item) for item in value]
+            items = [toml_value(item) for item in value]
             line = f"[{', '.join(items)}]"
             return line if len(line) <= _WIDTH else "[\n" + "".join(f"  {item},\n" for item in items) + "]"
         case _:

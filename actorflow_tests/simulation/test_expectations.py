@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import pytest
 
@@ -78,7 +78,7 @@ def judge(expectation: Expectation, storm: Run, calm: Run | None = None) -> list
     return [sentence.removeprefix("[[expect]] 1: ") for sentence in failures(scenario, calm, storm)]
 
 
-SAME = "same as the calm run"
+SAME: Final = "same as the calm run"
 ABC = run_of({"counts": [("a", 1), ("b", 1), ("b", 2)]})
 
 
@@ -144,7 +144,7 @@ def test_a_sink_that_is_not_there_is_no_pass() -> None:
 
 class Word(NamedTuple):
     word: str
-    count: int
+    times: int
     note: str | None = None
 
 
@@ -164,8 +164,8 @@ class Size(Enum):
         (("a", 1), ["a", 1]),
         (["a", (1, 2)], ["a", [1, 2]]),
         ({"a": (1,)}, {"a": [1]}),
-        (Word("a", 1), {"word": "a", "count": 1}),
-        (Order(1, (Word("b", 2, "x"),)), {"number": 1, "items": [{"word": "b", "count": 2, "note": "x"}]}),
+        (Word("a", 1), {"word": "a", "times": 1}),
+        (Order(1, (Word("b", 2, "x"),)), {"number": 1, "items": [{"word": "b", "times": 2, "note": "x"}]}),
         (Size.SMALL, "small"),
         (1, 1),
         (1.0, 1.0),
@@ -181,7 +181,7 @@ def test_rows_are_compared_as_toml_would_say_them(row: Any, said: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("row", "said"), [(1, 1.0), (1, True), ("1", 1), (("a",), "a"), (Word("a", 1, "x"), {"word": "a", "count": 1})]
+    ("row", "said"), [(1, 1.0), (1, True), ("1", 1), (("a",), "a"), (Word("a", 1, "x"), {"word": "a", "times": 1})]
 )
 def test_rows_that_are_only_alike_are_not_the_same(row: Any, said: Any) -> None:
     assert 1 == len(judge(AboutOutput(sink="counts", rows=(said,)), run_of({"counts": [row]})))

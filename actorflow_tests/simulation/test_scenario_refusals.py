@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from actorflow.cli.exits import Exit, exit_code_of
 from actorflow.errors import InvalidScenario
 from actorflow.simulation.scenario_reading import parse_scenario, read_scenario
+from actorflow.simulation.scenario_subjects import SUBJECTS
+from actorflow.simulation.scenario_triggers import OPERATIONS
+from actorflow.simulation.scenario_weather import VERBS
+from actorflow.simulation.scenario_words import CALM, INPUT, OUTPUT, SCHEDULE, SEEDS, STEP, TOP
+from actorflow.simulation.scenario_writing import toml_value, write_scenario
 
 HEAD = 'title = "t"\njob = "a.b:c"\n'
 EXPECT = '[[expect]]\noutput = "same as the calm run"\n'
@@ -273,3 +281,78 @@ def test_the_head_must_say_what_runs_and_what_must_be_true() -> None:
     ] == refusals("", head='title = "t"\njob = "a"\n')
     for title in ('""', '" t"', '"two\\nlines"', "3"):
         assert 1 == len(refusals("", head=f'title = {title}\njob = "a:b"\n'))
+
+
+# ── whatever stands there ────────────────────────────────────────────────────────────────────
+
+TABLES = (TOP, SEEDS, CALM, SCHEDULE, INPUT, OUTPUT, STEP, *SUBJECTS.values(), *(verb.words for verb in VERBS))
+WORDS = sorted(
+    {word.name for table in TABLES for word in table}
+    | {verb.word for verb in VERBS}
+    | {"at", "after", "on", "until", "life", "process", "occurrence", "moment", "name", "path", "every", "x"}
+    | set(OPERATIONS)
+)
+scalars = st.sampled_from(
+    ["", "1s", "-1s", "job", "true", "every", "none", "put", "*", "a:b", "a/1", "../x", "JobStarted", "EXPIRED", "stop"]
+) | st.sampled_from([True, False, 0, 1, -1, 2**70, 1.5, float("inf")])
+anything = st.recursive(
+    scalars,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(WORDS), inner, max_size=4),
+    max_leaves=8,
+)
+
+
+def a_table_of(*words: str) -> st.SearchStrategy[dict[str, Any]]:
+    """A table that says the first of some words, and some of the others, and perhaps another."""
+    known, (first, *others) = st.sampled_from(WORDS), words
+    return st.builds(
+        lambda said, more, other: {**more, **other, **said},
+        st.fixed_dictionaries({first: anything}),
+        st.dictionaries(st.sampled_from(others or WORDS), anything, max_size=4),
+        st.dictionaries(known, anything, max_size=1),
+    )
+
+
+triggers = st.sampled_from(
+    [
+        {"at": "1s"},
+        {"after": {"journal": "JobStarted"}},
+        {"on": {"object": "put"}},
+        {"on": {"disk": "write", "moment": "torn"}},
+        {},
+    ]
+)
+struck = st.one_of([a_table_of(verb.word, *(word.name for word in verb.words), "until", "life") for verb in VERBS])
+weather = st.builds(lambda when, fault: {**when, **fault}, triggers, struck) | a_table_of("at", "after", "on", "kill")
+often = {
+    "input": a_table_of(*(word.name for word in INPUT)),
+    "output": a_table_of(*(word.name for word in OUTPUT)),
+    "weather": weather,
+    "step": st.builds(lambda when, step: {**when, **step}, triggers, a_table_of(*(word.name for word in STEP))),
+    "expect": st.one_of([a_table_of(*(word.name for word in words)) for words in SUBJECTS.values()]),
+}
+once = {
+    "seeds": a_table_of(*(word.name for word in SEEDS)),
+    "calm": a_table_of(*(word.name for word in CALM)),
+    "schedule": a_table_of(*(word.name for word in SCHEDULE)),
+    "environment": a_table_of("parallelism", "checkpoints", "every"),
+}
+documents = st.fixed_dictionaries(
+    {},
+    optional={
+        **dict.fromkeys(("title", "story", "job", "arguments", "lives", "wrong"), anything),
+        **{name: table | anything for name, table in once.items()},
+        **{name: st.lists(table, max_size=3) | anything for name, table in often.items()},
+    },
+)
+
+
+@settings(max_examples=50, deadline=None)
+@given(documents)
+def test_whatever_stands_in_a_file_is_read_or_refused(document: dict[str, Any]) -> None:
+    text = "".join(f"{name} = {toml_value(value)}\n" for name, value in document.items())
+    with pytest.raises(InvalidScenario) as refused:
+        scenario = parse_scenario(text, file="x.toml")
+        assert scenario == parse_scenario(write_scenario(scenario), file="x.toml")
+        raise InvalidScenario("x.toml")
+    assert all(problem.startswith("x.toml") for problem in refused.value.problems)

@@ -41,7 +41,7 @@ from actorflow.simulation.weather import Moment, Service, Way
 
 NOTHING_ELSE = AboutOutput(compare="same as the calm run")
 
-texts = st.text(st.characters(exclude_categories=("Cs",)), max_size=20)
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 lines = texts.map(lambda text: " ".join(text.split())).filter(lambda text: text and len(text.splitlines()) == 1)
 functions = st.sampled_from(["a:b", "a.b_1.c:d_2", "_x:_y", "jobs/mine.py:build"])
 counts, some_ms, ms = st.integers(1, 10**6), st.integers(1, 10**10), st.integers(0, 10**10)
