@@ -169,7 +169,7 @@ def _disk(c: Circumstances) -> OnDisk:
 
 
 def _stalls_for(c: Circumstances) -> int:
-    """For how long whoever is replaced stalls: mostly until just when the other one has started and takes over."""
+    """For how long whoever is replaced stalls: mostly until just when the other one starts and takes over."""
     return (50, 300, 2_000)[c.number // 4 % 3] if c.number % 4 == 0 else _OTHER_STARTS_MS + c.number // 4 % 64
 
 
@@ -210,9 +210,9 @@ FAULTS: dict[str, What] = {
         FailObjects(After("CheckpointTriggered", {"kind": "stop"}), "put*", count=c.count),
     ),
     "replace": lambda when, c: (Replace(when, ms=_stalls_for(c)),),
-    "replace, and kill the other": lambda when, c: (
-        Replace(when, ms=_stalls_for(c)),
-        Kill(After("WeatherStruck", {"verb": "replace"}, later_ms=_stalls_for(c) + c.number // 8 % 24), "job"),
+    "stall with a checkpoint in hand, and kill the other": lambda _, c: (
+        Replace(After("SinkPrepared", occurrence=1 + c.number % 3), ms=_OTHER_STARTS_MS + c.number // 3 % 64),
+        Kill(After("CheckpointCompleted", occurrence=1 + c.number % 3, later_ms=c.number % 25), "job"),
     ),
     # clocks
     "jump": lambda when, _: (Jump(when, None, -3_600_000),),
