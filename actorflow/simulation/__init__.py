@@ -6,6 +6,9 @@ same output and the same state.  What ``actorflow simulate`` does, as a test.
     def test_my_job_survives_anything() -> None:
         simulation.check(my_job, seeds=range(50))
 
+A scenario says itself what goes wrong and what must be true, and is checked in the same way, by its path:
+``simulation.check("scenarios/recovery/kill.toml")``.
+
 For one story of that job, told step by step: a ``Harness`` pushes its records, holds its time in the hand, kills and
 restores it.  Both come to pytest as fixtures, by a plugin (``pytest_plugin.py``).
 
@@ -29,8 +32,9 @@ For a connector or a store of yours: ``actorflow.simulation.contracts``.
 
 **The room.** Open ``loop.py`` first: it puts the steps of a program in order.  ``world.py`` starts processes in a
 universe and takes their world away again, ``weather.py`` says what can go wrong, ``objects.py``, ``disk.py``,
-``broker.py`` and ``database.py`` are where it goes wrong, ``swarm.py`` draws weather, ``oracle.py`` compares storm
-and calm, ``digest.py`` tells whether two runs were the same.  Nothing here is known to the runtime.
+``broker.py`` and ``database.py`` are where it goes wrong.  ``lives.py`` lives a run from its first process to the end
+of its job; ``swarm.py`` draws one from a seed, ``play.py`` takes it from a scenario.  ``oracle.py`` compares storm and
+calm, ``digest.py`` tells whether two runs were the same.  Nothing here is known to the runtime.
 
 The door is lazy: a module loads when its name is first used.
 """
