@@ -114,7 +114,7 @@ def demo_command(
 
 @app.command("bench")
 def bench_command(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="throughput, latency or memory.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="throughput, latency, memory or simulation.")],
     as_json: Json = False,
     rounds: Annotated[int, typer.Option("--rounds", min=1, help="Measured rounds.")] = 5,
 ) -> int:

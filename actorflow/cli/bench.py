@@ -10,7 +10,7 @@ from actorflow.cli.exits import Exit, UsageMistake
 
 __all__ = ("run_bench",)
 
-NAMES = ("throughput", "latency", "memory")
+NAMES = ("throughput", "latency", "memory", "simulation")
 
 
 def run_bench(name: str, *, as_json: bool, rounds: int, **sizes: int) -> int:
@@ -28,6 +28,8 @@ def run_bench(name: str, *, as_json: bool, rounds: int, **sizes: int) -> int:
         from actorflow.benchmarks import memory
 
         figures = memory.measure(tell=_tell, **sizes)
+    elif name == "simulation":
+        figures = _simulation(rounds, **sizes)
     else:
         raise UsageMistake(f"there is no benchmark {name!r}: write one of {', '.join(NAMES)}")
     if as_json:
@@ -35,6 +37,25 @@ def run_bench(name: str, *, as_json: bool, rounds: int, **sizes: int) -> int:
     else:
         _show(figures)
     return Exit.DONE
+
+
+def _simulation(rounds: int, **sizes: int) -> dict[str, Any]:
+    from actorflow.benchmarks import simulation
+    from actorflow.cli.demo_life import environment
+    from actorflow.cli.targets import build_job
+    from actorflow.simulation.oracle import storm_run
+    from actorflow.simulation.running import many
+    from actorflow.simulation.subject import Subject
+
+    subject = Subject(lambda: build_job(simulation.TARGET, ()))
+    with many():
+        return simulation.measure(
+            lambda seed: storm_run(subject, seed).steps,
+            rounds=rounds,
+            tell=_tell,
+            environment=environment(),
+            **sizes,
+        )
 
 
 def _tell(line: str) -> None:
