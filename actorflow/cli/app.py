@@ -71,6 +71,10 @@ def run_command(
     ] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Start without state.")] = False,
     rewind: Annotated[bool, typer.Option("--rewind", help="Obey --from again in a home that once did.")] = False,
+    record: Annotated[
+        Path | None, typer.Option("--record", metavar="FILE", help="Write down what it takes to run this again.")
+    ] = None,
+    redact: Annotated[bool, typer.Option("--redact", help="Leave the records out of what --record writes.")] = False,
     as_json: Json = False,
     log_level: LogLevel = "warning",
     log_format: LogFormat = "text",
@@ -97,6 +101,8 @@ def run_command(
         as_json=as_json,
         log_level=log_level,
         log_format=log_format,
+        record=record,
+        redact=redact,
     )
 
 
@@ -126,7 +132,7 @@ def bench_command(
 
 @app.command("simulate")
 def simulate_command(
-    target: Annotated[str, typer.Argument(metavar="FILE|FOLDER|MODULE:FUNCTION")],
+    target: Annotated[str | None, typer.Argument(metavar="FILE|FOLDER|MODULE:FUNCTION")] = None,
     arguments: Annotated[list[str] | None, typer.Argument(metavar="[-- ARGUMENTS]")] = None,
     seed: Annotated[int | None, typer.Option("--seed", help="Run this seed alone and print its journal.")] = None,
     seeds: Annotated[
@@ -143,10 +149,25 @@ def simulate_command(
         str | None, typer.Option("--from", metavar="TIME", help="The picture begins here, such as 250ms or 1.5s.")
     ] = None,
     until: Annotated[str | None, typer.Option("--until", metavar="TIME", help="The picture ends here.")] = None,
+    shrink: Annotated[
+        bool, typer.Option("--shrink", help="Make the first seed that fails small, and keep it as a scenario.")
+    ] = False,
+    keep: Annotated[
+        Path | None, typer.Option("--save", metavar="FILE", help="Keep it here, not in scenarios/regressions.")
+    ] = None,
+    mutants: Annotated[bool, typer.Option("--mutants", help="Look for planted faults instead.")] = False,
     as_json: Json = False,
     serving: Annotated[bool, typer.Option("--serve", hidden=True)] = False,
 ) -> int:
     """Run scenarios, or a job under seeded storms of faults, on virtual time, and say what is not as it must be."""
+    if mutants:
+        from actorflow.cli.hunting import hunt_mutants
+
+        if target is not None or seed is not None or picture is not None or shrink:
+            raise UsageMistake("--mutants looks for planted faults: beside it are only --seeds, --jobs and --json")
+        return hunt_mutants(seeds=seeds, jobs=jobs, as_json=as_json, serving=serving)
+    if target is None:
+        raise UsageMistake("what is to be simulated? name a FILE, a FOLDER or a MODULE:FUNCTION")
     from actorflow.cli.simulate import simulate_target
 
     return simulate_target(
@@ -159,5 +180,7 @@ def simulate_command(
         picture=picture,
         since=since,
         until=until,
+        shrink=shrink,
+        keep=keep,
         serving=serving,
     )

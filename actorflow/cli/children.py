@@ -1,93 +1,139 @@
-"""How do several processes share many trials?
+"""How do several processes share much work?
 
-Each child is this very command, in the same folder and with the same arguments, and reads from its standard input which
-trial is next: whoever is done gets the next one, so a long scenario holds up nobody.  It answers with one line of JSON.
-Nothing is pickled or forked.
+Each child is this very command, in the same folder and with the same arguments, and reads from its standard input what
+is next: whoever is done gets the next piece, so a long one holds up nobody.  It answers with one line of JSON.  Nothing
+is pickled or forked.
 
-A child that dies is told as what its trial came to, and another takes its place.
+A child that dies is told as what its piece came to, and another takes its place.
 """
 
 from __future__ import annotations
 
-import asyncio
 import json
+import os
 import signal
+import subprocess
 import sys
 from collections import deque
 from collections.abc import Callable, Sequence
+from queue import SimpleQueue
+from threading import Lock, Thread
 from typing import Any, TextIO
 
 from actorflow.cli.demo_life import environment
 from actorflow.cli.exits import Exit, UsageMistake
-from actorflow.cli.trials import Came, Trial, Trials
 from actorflow.errors import InvalidConfig, InvalidJob, InvalidScenario, MissingExtra
 
-__all__ = ("serve", "share")
+__all__ = ("REFUSALS", "cores", "serve", "share")
 
-LONGEST_LINE = 64 * 1024 * 1024
+MOST_PROCESSES = 64
 
-Tell = Callable[[Trial, Came], None]
-"""Is told of each trial when it is over, in whatever order they end."""
+REFUSALS = (UsageMistake, InvalidConfig, InvalidJob, InvalidScenario, MissingExtra)
+"""What a child passes on to whoever started it: a mistake that a person can mend, and no result."""
+
+Answer = dict[str, Any]
+
+Tell = Callable[[int, Answer | str], None]
+"""Is told of each piece when it is done, in whatever order, by its place: the answer, or how the child died of it."""
 
 
-def share(trials: Sequence[Trial], target: str, arguments: Sequence[str], processes: int, tell: Tell) -> None:
-    """Make all trials in so many child processes.
+def cores() -> int:
+    """How many processes can work at the same time here."""
+    count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(count, MOST_PROCESSES)
+
+
+def share(pieces: Sequence[Any], options: Sequence[str], processes: int, tell: Tell) -> None:
+    """Have all pieces, which are values of JSON, done by so many child processes of ``simulate`` with these options.
 
     Raises ``UsageMistake`` for what a child refused.  When this is left, however, no child lives any more.
     """
-    command = [sys.executable, "-m", "actorflow", "simulate", target, "--serve", "--", *arguments]
-    asyncio.run(_share(deque(trials), command, processes, tell))
-
-
-async def _share(waiting: deque[Trial], command: Sequence[str], processes: int, tell: Tell) -> None:
-    tasks = [asyncio.create_task(_lead(waiting, command, tell)) for _ in range(processes)]
+    crew = _Crew(pieces, [sys.executable, "-m", "actorflow", "simulate", "--serve", *options])
+    leaders = [Thread(target=crew.lead, name=f"leads child {number}") for number in range(processes)]
     try:
-        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
-        for task in done:
-            task.result()
+        for leader in leaders:
+            leader.start()
+        for _ in pieces:
+            place, answer = crew.done.get()
+            if isinstance(answer, BaseException):
+                raise answer
+            tell(place, answer)
     finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        crew.end()
+        for leader in leaders:
+            if leader.ident is not None:
+                leader.join()
 
 
-async def _lead(waiting: deque[Trial], command: Sequence[str], tell: Tell) -> None:
-    """Hand trials to one child after another until there are none left."""
-    while waiting:
-        child = await asyncio.create_subprocess_exec(
-            *command,
-            env=environment(),
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            limit=LONGEST_LINE,
-            start_new_session=True,  # Ctrl-C is for us, and we end our children
-        )
+class _Crew:
+    """The children, each led by a thread of ours that waits for its answers."""
+
+    def __init__(self, pieces: Sequence[Any], command: Sequence[str]) -> None:
+        self._waiting, self._command = deque(enumerate(pieces)), command
+        self._children: list[subprocess.Popen[bytes]] = []
+        self._lock, self._is_over = Lock(), False
+        self.done: SimpleQueue[tuple[int, Answer | str | BaseException]] = SimpleQueue()
+
+    def lead(self) -> None:
+        """Hand pieces to one child after another until there are none left."""
+        place = -1
         try:
-            while waiting:
-                trial = waiting.popleft()
-                answer = await _ask(child, trial)
-                if answer is None:
-                    tell(trial, Came(failures=[_death(await child.wait())]))
-                    break
-                if "refused" in answer:
-                    raise UsageMistake(answer["refused"])
-                tell(trial, Came(**answer))
-        finally:
-            _kill(child)
-            await child.wait()
+            while self._waiting and (child := self._start()) is not None:
+                with child:
+                    try:
+                        while (piece := self._next()) is not None:
+                            place = piece[0]
+                            answer = _ask(child, piece[1])
+                            if answer is None:
+                                self.done.put((place, _death(child.wait())))
+                                break
+                            refused = answer.get("refused")
+                            self.done.put((place, answer if refused is None else UsageMistake(refused)))
+                    finally:
+                        child.kill()
+        except Exception as error:  # it is raised by whoever waits for our answers
+            self.done.put((place, error))
+
+    def _start(self) -> subprocess.Popen[bytes] | None:
+        with self._lock:
+            if self._is_over:
+                return None
+            child = subprocess.Popen(  # noqa: S603 - this very program
+                self._command,
+                env=environment(),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                start_new_session=True,  # Ctrl-C is for us, and we end our children
+            )
+            self._children.append(child)
+            return child
+
+    def _next(self) -> tuple[int, Any] | None:
+        try:
+            return self._waiting.popleft()
+        except IndexError:
+            return None
+
+    def end(self) -> None:
+        """End all children; nothing more is begun."""
+        with self._lock:
+            self._is_over = True
+        self._waiting.clear()
+        for child in self._children:
+            child.kill()
 
 
-async def _ask(child: asyncio.subprocess.Process, trial: Trial) -> dict[str, Any] | None:
-    """What the child says about a trial; ``None`` when it says nothing any more."""
+def _ask(child: subprocess.Popen[bytes], piece: Any) -> Answer | None:
+    """What the child says to a piece; ``None`` when it says nothing any more."""
     assert child.stdin is not None
     assert child.stdout is not None
     try:
-        child.stdin.write(json.dumps(trial).encode() + b"\n")
-        await child.stdin.drain()
+        child.stdin.write(json.dumps(piece).encode() + b"\n")
+        child.stdin.flush()
     except OSError:  # it is not there to be asked
         return None
-    line = await child.stdout.readline()
-    answer: dict[str, Any] | None = json.loads(line) if line.endswith(b"\n") else None
+    line = child.stdout.readline()
+    answer: Answer | None = json.loads(line) if line.endswith(b"\n") else None
     return answer
 
 
@@ -96,20 +142,12 @@ def _death(code: int) -> str:
     return f"the process that ran it {how}"
 
 
-def _kill(child: asyncio.subprocess.Process) -> None:
-    try:
-        child.kill()
-    except ProcessLookupError:  # it has just ended by itself
-        pass
-
-
-def serve(trials: Trials, requests: TextIO, answers: TextIO) -> int:
-    """Be a child: make the trials that are asked for, until nobody asks any more."""
+def serve(do: Callable[[Any], Answer], requests: TextIO, answers: TextIO) -> int:
+    """Be a child: do each piece that is asked for, until nobody asks any more."""
     for line in requests:
-        file, seed = json.loads(line)
         try:
-            said = trials.make(Trial(file, seed)).plain()
-        except (UsageMistake, InvalidConfig, InvalidJob, InvalidScenario, MissingExtra) as error:
+            said = do(json.loads(line))
+        except REFUSALS as error:
             said = {"refused": "\n  ".join([str(error), *getattr(error, "__notes__", ())])}
         print(json.dumps(said), file=answers, flush=True)
     return Exit.DONE

@@ -8,16 +8,16 @@ one the journal as a timeline too.
 from __future__ import annotations
 
 import json
-import os
+import shlex
 import shutil
 import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
-from actorflow.cli.children import serve, share
+from actorflow.cli.children import cores, serve, share
 from actorflow.cli.exits import Exit, UsageMistake
 from actorflow.cli.trials import Came, Trial, Trials
 from actorflow.simulation.digest import digest_of_digests
@@ -26,6 +26,9 @@ from actorflow.simulation.running import many
 from actorflow.simulation.swarm import draw
 from actorflow.simulation.timeline import WIDTH, timeline
 
+if TYPE_CHECKING:
+    from actorflow.cli.shrinking import Shrunken
+
 __all__ = ("simulate_target",)
 
 A_PROCESS_PAYS_FROM = 5
@@ -33,6 +36,7 @@ A_PROCESS_PAYS_FROM = 5
 
 
 Draw = Callable[[Trial, Came, Levels], None]
+"""Draws a trial that was watched."""
 
 
 def simulate_target(
@@ -46,41 +50,69 @@ def simulate_target(
     picture: Path | None = None,
     since: str | None = None,
     until: str | None = None,
+    shrink: bool = False,
+    keep: Path | None = None,
     serving: bool = False,
 ) -> int:
     """Simulate a target and print what it came to."""
     out = sys.stdout
     if seed is not None and seeds is not None:
         raise UsageMistake("--seed runs one seed and --seeds many: say one of them")
+    if keep is not None and not shrink:
+        raise UsageMistake("--save says where --shrink keeps what is left: add --shrink")
     trials = Trials(target, arguments)
+    if trials.is_recording(target):
+        if seed is not None or seeds is not None or shrink or picture is not None:
+            raise UsageMistake(f"{target} is a recorded run: it is replayed as it was, without seeds")
+        from actorflow.cli.replay import replay_file
+
+        return replay_file(Path(target), as_json=as_json)
     draw_it = _drawer(trials, picture, since, until)
+    shrunk: Shrunken | None = None
     with redirect_stdout(sys.stderr), many():  # jobs may print
         if serving:
-            return serve(trials, sys.stdin, out)
+            return serve(lambda piece: trials.make(Trial(*piece)).plain(), sys.stdin, out)
         asked = list(trials.each(seed, seeds))
         if trials.is_job:
             trials.subject()  # what can't be simulated is told once, not per seed
-        if draw_it is not None and len({trial.file for trial in asked}) > 1:
-            raise UsageMistake("--picture draws one run: name one file")
-        if draw_it is not None and seed is None and seeds is None and not trials.is_job:
-            seed, asked = asked[0].seed, asked[:1]
-        if draw_it is not None and seed is None:
-            raise UsageMistake("--picture draws one run: add --seed N")
-        if seed is not None and len(asked) == 1:
+        if draw_it is not None:
+            asked = [_the_one(trials, asked, alone=seed is not None)]
+        if len(asked) == 1 and (seed is not None or draw_it is not None):
             came = _alone(trials, asked[0], None if as_json else out, draw_it)
         else:
             came = _make(trials, asked, _processes(jobs, len(asked)))
-    failed = [trial for trial in asked if came[trial].failures]
+        failed = [trial for trial in asked if came[trial].failures]
+        if failed and shrink and not trials.is_recording(failed[0].file):
+            from actorflow.cli.shrinking import shrink_trial
+
+            shrunk = shrink_trial(trials, failed[0], keep)
     if as_json:
-        print(json.dumps(_result(trials, came)), flush=True)
+        saved = {} if shrunk is None else {"saved": shrunk.path.as_posix()}
+        print(json.dumps(_result(trials, came) | saved), flush=True)
     else:
         if trials.is_job:
             _print_job(came)
         else:
             _print_table(trials, came)
-        for trial in failed:
-            _print_failure(trials, trial, came[trial])
+        _print_failures(trials, failed, came)
+        if shrunk is not None:
+            print(f"seed {failed[0].seed}, made small in {shrunk.tried} tries: {shrunk.failure}")
+            words = ["actorflow", "simulate", shrunk.path.as_posix(), "--seed", str(failed[0].seed)]
+            print(f"  replay it with: {shlex.join(words)}")
+        elif failed and not trials.is_recording(failed[0].file):
+            print(f"  make it small with: {trials.replay(failed[0], '--shrink')}")
     return Exit.FAILED if failed else Exit.DONE
+
+
+def _the_one(trials: Trials, asked: Sequence[Trial], *, alone: bool) -> Trial:
+    """The trial to be drawn: a file's first seed unless one is named.  Raises ``UsageMistake``."""
+    if len({trial.file for trial in asked}) > 1:
+        raise UsageMistake("--picture draws one run: name one file")
+    if trials.is_recording(asked[0].file):
+        raise UsageMistake("--picture draws what the simulator has seen, and not a recording")
+    if trials.is_job and not alone:
+        raise UsageMistake("--picture draws one run: add --seed N")
+    return asked[0]
 
 
 # ── making ───────────────────────────────────────────────────────────────────────────────────
@@ -88,8 +120,7 @@ def simulate_target(
 
 def _processes(jobs: int | None, trials: int) -> int:
     if jobs is None:
-        jobs = min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1, 64)
-        jobs = min(jobs, max(1, trials // A_PROCESS_PAYS_FROM))
+        jobs = min(cores(), max(1, trials // A_PROCESS_PAYS_FROM))
     return min(jobs, trials)
 
 
@@ -102,17 +133,20 @@ def _make(trials: Trials, asked: Sequence[Trial], processes: int) -> dict[Trial,
         nonlocal failures
         came[trial] = one
         failures += bool(one.failures)
-        if len(asked) > 1 and sys.stderr.isatty():
-            print(f"\r{len(came)} of {len(asked)} seeds, {failures} failures", end="", file=sys.stderr, flush=True)
+        if sys.stderr.isatty():
+            print(f"\r{len(came)} of {len(asked)} seeds, {failures} failed", end="", file=sys.stderr, flush=True)
+
+    def answered(place: int, answer: dict[str, Any] | str) -> None:
+        tell(asked[place], Came(failures=[answer]) if isinstance(answer, str) else Came(**answer))
 
     try:
         if processes == 1:
             for trial in asked:
                 tell(trial, trials.make(trial))
         else:
-            share(asked, trials.target, trials.arguments, processes, tell)
+            share(asked, [trials.target, "--", *trials.arguments], processes, answered)
     finally:
-        if came and len(asked) > 1 and sys.stderr.isatty():
+        if came and sys.stderr.isatty():
             print(file=sys.stderr)
     return {trial: came[trial] for trial in asked}
 
@@ -137,13 +171,13 @@ def _alone(trials: Trials, trial: Trial, out: TextIO | None, draw_it: Draw | Non
 
 def _drawer(trials: Trials, picture: Path | None, since: str | None, until: str | None) -> Draw | None:
     """What draws a trial, if that is asked for."""
+    if picture is None and since is None and until is None:
+        return None
     from actorflow.cli import drawing
 
     since_us, until_us = drawing.microseconds("--from", since), drawing.microseconds("--until", until)
     if picture is None:
-        if since_us is not None or until_us is not None:
-            raise UsageMistake("--from and --until say what a picture shows: add --picture FILE.svg")
-        return None
+        raise UsageMistake("--from and --until say what a picture shows: add --picture FILE.svg")
     drawing.check_picture(picture)
 
     def draw_it(trial: Trial, came: Came, levels: Levels) -> None:
@@ -189,9 +223,7 @@ def _result(trials: Trials, came: dict[Trial, Came]) -> dict[str, Any]:
             "failures": whole["failures"],
             "digest": whole["digest"],
         }
-    scenarios = [
-        {"file": file, "title": trials.scenario(file).title, **_summary(its)} for file, its in _by_file(came).items()
-    ]
+    scenarios = [{"file": file, "title": trials.title(file), **_summary(its)} for file, its in _by_file(came).items()]
     return {"scenarios": scenarios, "failures": sum(one["failures"] for one in scenarios)}
 
 
@@ -206,7 +238,7 @@ def _print_job(came: dict[Trial, Came]) -> None:
 def _print_table(trials: Trials, came: dict[Trial, Came]) -> None:
     files = _by_file(came)
     room = max(len("file"), *(len(file) for file in files))
-    titles = {file: trials.scenario(file).title for file in files}
+    titles = {file: trials.title(file) for file in files}
     wide = min(60, max(len("title"), *(len(title) for title in titles.values())))
     print(f"{'file':<{room}}  {'title':<{wide}}  seeds  faults")
     for file, its in files.items():
@@ -222,8 +254,14 @@ def _counted(count: int, what: str) -> str:
     return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
-def _print_failure(trials: Trials, trial: Trial, came: Came) -> None:
-    print(f"{trial.file or trials.target}, seed {trial.seed}:")
-    for sentence in came.failures:
-        print(f"  {sentence}")
-    print(f"  replay it with: {trials.replay(trial)}")
+def _print_failures(trials: Trials, failed: Sequence[Trial], came: dict[Trial, Came]) -> None:
+    """Print what is wrong; seeds of a file that failed in the same words are told together."""
+    alike: dict[tuple[str, tuple[str, ...]], list[Trial]] = {}
+    for trial in failed:
+        alike.setdefault((trial.file, tuple(came[trial].failures)), []).append(trial)
+    for (file, sentences), those in alike.items():
+        seeds = ", ".join(str(trial.seed) for trial in those)
+        print(f"{file or trials.target}, {'seed' if len(those) == 1 else 'seeds'} {seeds}:")
+        for sentence in sentences:
+            print(f"  {sentence}")
+        print(f"  replay it with: {trials.replay(those[0])}")

@@ -26,7 +26,7 @@ from actorflow.cli.exits import UsageMistake
 from actorflow.dataflow.job import Job
 from actorflow.errors import ActorflowError
 
-__all__ = ("build_job", "find_function", "help_of")
+__all__ = ("arguments_of", "build_job", "find_function", "help_of")
 
 READ_AS: dict[Any, Callable[[str], Any]] = {str: str, int: int, float: float, Path: Path}
 
@@ -116,6 +116,21 @@ def build_job(target: str, arguments: Sequence[str]) -> Job:
     if not isinstance(job, Job):
         raise UsageMistake(f"{target} returned {type(job).__name__} and not a Job")
     return job
+
+
+def arguments_of(target: str, arguments: Sequence[str]) -> dict[str, Any]:
+    """What a command line says that the function of a target should be given, as values that a scenario can hold.
+
+    What is as it would be unsaid is left out.  Raises ``UsageMistake``.
+    """
+    function = find_function(target)
+    parameters = inspect.signature(function).parameters
+    values = vars(_parser(target, function).parse_args(list(arguments)))
+    return {
+        name: str(value) if isinstance(value, Path) else value
+        for name, value in values.items()
+        if value != parameters[name].default
+    }
 
 
 def help_of(target: str) -> str:

@@ -1,8 +1,9 @@
 """What is to be simulated, and what does one seed of it come to?
 
 A target is a file or a folder of scenarios, or a job (``MODULE:FUNCTION`` or ``FILE.py:FUNCTION``) in the storms that
-seeds draw.  Either way it is a list of *trials*, each a file and a seed; a job has no file.  A trial can be made in any
-process, by itself, and what it came to is told in values that JSON holds.
+seeds draw.  Either way it is a list of *trials*, each a file and a seed; a job has no file, and a recording among the
+scenarios of a folder has no seed.  A trial can be made in any process, by itself, and what it came to is told in values
+that JSON holds.
 
 Nothing is printed here, and no process is started.
 """
@@ -19,6 +20,7 @@ from actorflow.cli.exits import UsageMistake
 from actorflow.cli.targets import build_job
 from actorflow.simulation.oracle import run_seed
 from actorflow.simulation.play import Played, play_seed, prepare
+from actorflow.simulation.recording_file import is_recording
 from actorflow.simulation.runs import Run, SeedFailed
 from actorflow.simulation.scenario import Scenario
 from actorflow.simulation.scenario_reading import read_scenario
@@ -28,7 +30,7 @@ __all__ = ("Came", "Trial", "Trials")
 
 
 class Trial(NamedTuple):
-    """One seed of a file; of the job of the command line where ``file`` is empty."""
+    """One seed of a file; of the job of the command line where ``file`` is empty.  A recording is replayed: seed 0."""
 
     file: str
     seed: int
@@ -73,9 +75,10 @@ class Trials:
             return []
         path = Path(self.target)
         if path.is_dir():
-            found = sorted(one.as_posix() for one in path.rglob("*.toml") if one.is_file())
+            files = sorted(one for one in path.rglob("*") if one.is_file())
+            found = [one.as_posix() for one in files if one.suffix == ".toml" or is_recording(one)]
             if not found:
-                raise UsageMistake(f"there is no scenario (*.toml) in the folder {path}")
+                raise UsageMistake(f"there is no scenario (*.toml) and no recording in the folder {path}")
             return found
         if not path.is_file():
             raise UsageMistake(f"there is no file {path}")
@@ -84,13 +87,24 @@ class Trials:
     def each(self, seed: int | None, seeds: int | None) -> Iterator[Trial]:
         """Every trial: of one seed, of seeds 1 to ``seeds``, or of as many as the files say (20 of a job)."""
         for file in self.files() or [""]:
-            if seed is not None:
+            if file and self.is_recording(file):
+                yield Trial(file, 0)
+            elif seed is not None:
                 yield Trial(file, seed)
             elif seeds is not None or not file:
                 yield from (Trial(file, number) for number in range(1, (seeds or 20) + 1))
             else:
                 own = self.scenario(file).seeds
                 yield from (Trial(file, number) for number in range(own.first, own.first + own.count))
+
+    def is_recording(self, file: str) -> bool:
+        """Whether a file is not a scenario but what a real run wrote down."""
+        path = Path(file)
+        return path.suffix != ".toml" and path.is_file() and is_recording(path)
+
+    def title(self, file: str) -> str:
+        """What a file is called in a table."""
+        return "a recorded run" if self.is_recording(file) else self.scenario(file).title
 
     def scenario(self, file: str) -> Scenario:
         """Read a scenario, once.  Raises ``InvalidScenario``."""
@@ -107,15 +121,22 @@ class Trials:
                 self._subjects[file] = Subject(lambda: build_job(self.target, self.arguments))
         return self._subjects[file]
 
-    def replay(self, trial: Trial) -> str:
-        """The one command that shows a trial again."""
-        words = ["actorflow", "simulate", trial.file or self.target, "--seed", str(trial.seed)]
+    def replay(self, trial: Trial, *options: str) -> str:
+        """The one command that shows a trial again, or does what the options say with it."""
+        words = ["actorflow", "simulate", trial.file or self.target]
+        words += [*(["--seed", str(trial.seed)] if trial.seed else []), *options]
         return shlex.join([*words, "--", *self.arguments] if self.arguments else words)
 
     # ── one of them ──
 
     def make(self, trial: Trial) -> Came:
         """Make a trial.  Raises ``InvalidJob`` and ``InvalidScenario``; whatever else goes wrong is what it came to."""
+        if trial.file and self.is_recording(trial.file):
+            from actorflow.simulation.replay import replay
+
+            replayed = replay(Path(trial.file), build_job)
+            wrong = [] if replayed.divergence is None else [f"it diverges at {replayed.divergence}"]
+            return Came(failures=wrong, digest=replayed.journal_digest)
         subject = self.subject(trial.file)
         played: Played | None = None
         run: Run | None
