@@ -171,7 +171,7 @@ class Lives:
         self._storm.end_life()
         return self._judge(process, desk)
 
-    def _judge(self, process: Process, desk: Desk) -> Verdict:
+    def _judge(self, process: Process, desk: Desk, *, was_left: bool = False) -> Verdict:
         self._mistakes.check()
         verdict = judge(
             process,
@@ -181,9 +181,11 @@ class Lives:
             may_fail=lambda: self._course.may_fail or self._is_start_sure(),
         )
         assert process.outcome is not None
-        again = desk.close(process.outcome.value, self._universe.now_ms(), is_over=verdict.is_over)
-        self._undone += again
-        self._rescaled_to = verdict.rescales_to or self._rescaled_to
+        # What one was asked that another took the place of is not asked of that other.
+        is_over = verdict.is_over or was_left
+        self._undone += desk.close(process.outcome.value, self._universe.now_ms(), is_over=is_over)
+        if not was_left:
+            self._rescaled_to = verdict.rescales_to or self._rescaled_to
         return verdict
 
     def _parallelism(self) -> int:
@@ -279,7 +281,7 @@ class Lives:
                 if not process.is_alive:
                     self._left.pop(0)
                     await process.wait()
-                    self._judge(process, desk)
+                    self._judge(process, desk, was_left=True)
             elif self._is_start_sure():
                 await self._start_came.wait()
             else:

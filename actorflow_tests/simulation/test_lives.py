@@ -349,3 +349,15 @@ def test_lives_have_the_parallelism_that_is_said_and_another_default_than_produc
     assert "count+rows/2" in actors[0] or any(actor.endswith("/2") for actor in actors[0])
     assert ExponentialDelay().first.total_seconds() == 1
     assert rows_of(run) == EVERY_ROW
+
+
+def test_what_was_asked_of_a_process_is_not_asked_of_the_one_that_took_its_place() -> None:
+    told = scenario(
+        "counting",
+        weather=(Fault(weather=Partition(At(90), "job", ms=800)),),
+        steps=(step("stop", 120), step("start", 180)),
+    )
+    run = play(told, 1)
+    assert run.performed[0].outcome != "done"
+    assert (run.status, run.lives) == ("FINISHED", 2)
+    assert rows_of(run) == EVERY_ROW
