@@ -67,7 +67,7 @@ STEPS: dict[str, Spot] = {
     "permit": lambda n: After("CheckpointCompleted", occurrence=n),
     "commit before": lambda n: OnObject("put_if_absent", _COMMITTED, Moment.BEFORE, occurrence=n),
     "commit between two": lambda n: OnObject("put_if_absent", _COMMITTED, Moment.UNANSWERED, occurrence=n),
-    "commit after": lambda n: OnObject("put_if_absent", _COMMITTED, Moment.AFTER, occurrence=n),
+    "commit after": lambda n: After("SinkCommitted", occurrence=n),
     "subsumed": lambda n: After("CheckpointSubsumed", occurrence=n),
     "restoring": lambda n: After("ActorRestored", occurrence=n),
 }
@@ -76,7 +76,6 @@ STEPS: dict[str, Spot] = {
 STEPS_IN_FILES: dict[str, Spot] = {
     "commit before": lambda n: OnDisk("rename", _PART, Moment.BEFORE, occurrence=n),
     "commit between two": lambda n: OnDisk("rename", _PART, Moment.UNANSWERED, occurrence=n),
-    "commit after": lambda n: OnDisk("rename", _PART, Moment.AFTER, occurrence=n),
 }
 
 STEPS_AT_THE_END: dict[str, Spot] = {
