@@ -46,13 +46,28 @@ def needs_calm(scenario: Scenario) -> bool:
 
 
 def failures(scenario: Scenario, calm: Run | None, storm: Run) -> list[str]:
-    """Return a sentence for everything that is not as expected; ``calm`` is there when :func:`needs_calm` says so."""
+    """Return a sentence for everything that is not as expected; ``calm`` is there when :func:`needs_calm` says so.
+
+    Weather that never struck comes last: without it, the story is not the one that is told.
+    """
     assert calm is not None or not needs_calm(scenario), "somebody forgot the calm run"
     folder = Path(scenario.file).parent if scenario.file else None
     found = []
     for number, expectation in enumerate(scenario.expectations, 1):
         found += [f"[[expect]] {number}: {sentence}" for sentence in _judge(expectation, folder, calm, storm)]
-    return found
+    return [*found, *_unstruck(scenario, storm)]
+
+
+def _unstruck(scenario: Scenario, run: Run) -> Iterator[str]:
+    if not run.storm:
+        return
+    for number, fault in enumerate(scenario.weather, 1):
+        if fault.perhaps:
+            continue
+        if fault.life > run.lives:
+            yield f"[[weather]] {number}: never struck: its process lived {_times(run.lives)}; or say perhaps = true"
+        elif any(fault is one for one in run.unstruck):
+            yield f"[[weather]] {number}: never struck; if that may be, say perhaps = true"
 
 
 def _judge(expectation: Expectation, folder: Path | None, calm: Run | None, storm: Run) -> Iterator[str]:

@@ -195,11 +195,13 @@ class AboutStatus:
 class Fault:
     """One weather of a scenario; one that names a ``life`` is to come only once the process lives for that time.
 
-    Lives count from 1.
+    Lives count from 1.  One that never strikes is a failure, because then the story is not the one that is told, unless
+    it is to come ``perhaps``.
     """
 
     weather: Weather
     life: int = 1
+    perhaps: bool = False
 
 
 Expectation = AboutOutput | AboutState | AboutCheckpoint | AboutJournal | AboutStorage | AboutRegistry | AboutStatus

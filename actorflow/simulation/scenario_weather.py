@@ -27,6 +27,7 @@ from actorflow.simulation.scenario_kinds import (
     MILLIONTHS,
     NAME,
     SOME_DURATION,
+    SWITCH,
     TEXT,
     a_member_of,
     nearest,
@@ -124,6 +125,9 @@ VERBS = (
 )
 
 _WORDS = tuple(dict.fromkeys(verb.word for verb in VERBS))
+_ALWAYS = ("life", "perhaps")
+"""Words that stand beside every verb."""
+
 _UNTIL = "until"
 _BESIDE = (*dict.fromkeys(word.name for verb in VERBS for word in verb.words), _UNTIL)
 
@@ -135,13 +139,14 @@ def read_fault(table: Table) -> Fault | None:
     """Read a ``[[weather]]``; ``None`` when something is wrong, which is noted."""
     when = read_trigger(table)
     life = table.read_one("life", COUNT, table.said.pop("life", 1))
+    perhaps = table.read_one("perhaps", SWITCH, table.said.pop("perhaps", False))
     said = [word for word in table.said if word in _WORDS]
     if len(said) > 1:
         table.tell(f"has {len(said)} verbs, {' and '.join(said)}: each needs a table of its own")
     if len(said) != 1:
         table.lacks(f"has no verb: one of {', '.join(_WORDS)}") if not said else None
         table.unknown(
-            [word for word in table.said if word not in (*_WORDS, *_BESIDE)], (*TRIGGERS, *_WORDS, *_BESIDE, "life")
+            [word for word in table.said if word not in (*_WORDS, *_BESIDE)], (*TRIGGERS, *_WORDS, *_BESIDE, *_ALWAYS)
         )
         table.close()
         return None
@@ -151,13 +156,13 @@ def read_fault(table: Table) -> Fault | None:
         return None
     if _UNTIL in table.said and any(word.name == "for" for word in verb.words):
         _read_until(table, when)
-    found = table.read(verb.words, beside=(*TRIGGERS, "life"))
+    found = table.read(verb.words, beside=(*TRIGGERS, *_ALWAYS))
     if isinstance(when, At) and verb.may_be_where_it_struck and struck.get(verb.names, "") is None:
         table.tell(f"{verb.word} = true is where the trigger occurred, and at a time that is nowhere: say whom")
     if not table.close():
         return None
     assert when is not None
-    return Fault(weather=verb.weather(when, **struck, **found), life=life)
+    return Fault(weather=verb.weather(when, **struck, **found), life=life, perhaps=perhaps)
 
 
 def _read_until(table: Table, when: Trigger | None) -> None:
@@ -217,8 +222,9 @@ def write_fault(fault: Fault) -> dict[str, Any]:
     fitting = [verb for verb in VERBS if verb.weather is type(weather)]
     verb = next(one for one in fitting if one.seam not in _SERVICES or one.seam == getattr(weather, "service", ""))
     word, trigger = write_trigger(weather.when)
+    said = {word: trigger, verb.word: _write_target(verb, weather), **write_words(weather, verb.words)}
     life = {} if fault.life == 1 else {"life": fault.life}
-    return {word: trigger, verb.word: _write_target(verb, weather), **write_words(weather, verb.words), **life}
+    return said | life | ({"perhaps": True} if fault.perhaps else {})
 
 
 def _write_target(verb: Verb, weather: Weather) -> Any:

@@ -91,9 +91,10 @@ class Sky:
         self._charges.clear()
 
     def waiting(self) -> list[Weather]:
-        """Return what waits for its trigger."""
+        """Return what waits for its trigger, or for the first operation that it fails."""
         watches = [*self._by_entry.values(), *self._by_seam.values()]
-        return [watch.weather for some in watches for watch in some]
+        unused = [charge.fault for charge in self._charges if charge.left == charge.fault.count]
+        return [*(watch.weather for some in watches for watch in some), *unused]
 
     def after(self, line: Line) -> Sequence[Weather]:
         """Return what strikes after an entry of the journal."""

@@ -26,10 +26,12 @@ from actorflow.simulation.scenario import (
     AboutStatus,
     AboutStorage,
     Expectation,
+    Fault,
     Mention,
     Scenario,
 )
 from actorflow.simulation.subject import canonical_row
+from actorflow.simulation.weather import At, Kill
 
 HERE = "actorflow_tests.simulation.test_expectations"
 
@@ -91,6 +93,22 @@ def test_an_expectation_that_fails_is_told_with_its_number() -> None:
         "[[expect]] 2: output of every sink has 3 rows and not 4",
         "[[expect]] 3: its process lived once and not 2 times",
     ] == failures(scenario, None, ABC)
+
+
+def test_weather_that_never_strikes_is_a_failure_unless_it_comes_perhaps() -> None:
+    sure, unsure, late = (
+        Fault(weather=Kill(At(1))),
+        Fault(weather=Kill(At(1)), perhaps=True),
+        Fault(weather=Kill(At(2)), life=2),
+    )
+    scenario = Scenario(title="t", job="a:b", weather=(sure, unsure, late), expectations=(AboutOutput(count=3),))
+
+    assert [
+        "[[weather]] 1: never struck; if that may be, say perhaps = true",
+        "[[weather]] 3: never struck: its process lived once; or say perhaps = true",
+    ] == failures(scenario, None, replace(ABC, unstruck=(sure, unsure)))
+    assert [] == failures(scenario, None, replace(ABC, unstruck=(unsure,), lives=2))
+    assert [] == failures(scenario, None, replace(ABC, unstruck=(sure,), storm=False))
 
 
 # ── output ───────────────────────────────────────────────────────────────────────────────────

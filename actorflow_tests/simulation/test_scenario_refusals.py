@@ -181,6 +181,7 @@ REFUSED: dict[str, str] = {
     '[[weather]]\nat = "1s"\nkill = ""': "kill = '' must be one line of text, without blanks around it",
     '[[weather]]\nat = "1s"\nkill = "job"\nfor = "1s"': "'for' is no word of this table",
     '[[weather]]\nat = "1s"\nkill = "job"\nlife = 0': "life = 0 must be at least 1",
+    '[[weather]]\nat = "1s"\nkill = "job"\nperhaps = "no"': "perhaps = 'no' must be true or false, not text",
     '[[weather]]\nat = "1s"\npause = "job"': "[[weather]] 1: for is missing",
     '[[weather]]\nat = "1s"\npause = "job"\nfor = "0"': "for = '0' must be more than nothing",
     '[[weather]]\nat = "1s"\npause = "job"\nfor = "1s"\nuntil = "3s"': "says for and until: one is enough",

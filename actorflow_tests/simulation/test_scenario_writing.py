@@ -289,7 +289,7 @@ scenarios = st.builds(
     inputs=st.lists(sources, max_size=3, unique_by=lambda one: one.source).map(tuple),
     outputs=st.lists(outputs, max_size=3, unique_by=lambda one: one.sink).map(tuple),
     lives=st.lists(counts, max_size=4).map(tuple),
-    weather=st.lists(st.builds(Fault, weather=weathers(), life=counts), max_size=3).map(tuple),
+    weather=st.lists(st.builds(Fault, weather=weathers(), life=counts, perhaps=st.booleans()), max_size=3).map(tuple),
     steps=st.lists(steps, max_size=3).map(tuple),
     expectations=st.lists(expectations, min_size=1, max_size=4).map(tuple),
     calm_within_ms=some_ms,
