@@ -76,8 +76,6 @@ def record(
     loop = RecordingLoop(log, redact=redact)
     observer = _Observer(loop, real.process)
     observe(observer)
-    log.add(pack_tree(Kind.LIFE, _header(start, plan, real.host, real.process, redact=redact)))
-    log.flush()
     stand_outside(job, Codec(plan.registry), loop, redact=redact)
     world = recorded_world(
         loop,
@@ -89,6 +87,8 @@ def record(
         redact=redact,
     )
     environment = Environment(settings=settings, world=world)
+    log.add(pack_tree(Kind.LIFE, _header(start, plan, real.host, real.process, redact=redact)))
+    log.flush()
     before = signal.signal(signal.SIGINT, _interrupt)  # as Python does, and as the runner would not
     try:
         with asyncio.Runner(loop_factory=lambda: loop) as runner:

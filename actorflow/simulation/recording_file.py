@@ -70,8 +70,10 @@ class RecordingFile:
             raise InvalidRecording(f"{self.path}: it is no plain file, so nothing is recorded into it")
         try:
             fcntl.flock(self._number, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
+        except BlockingIOError as error:
             raise InvalidRecording(f"{self.path}: another process is recording into it") from error
+        except OSError:
+            pass  # a file system that has no locks
         size = os.fstat(self._number).st_size
         if size == 0:
             os.fchmod(self._number, 0o600)
@@ -96,17 +98,19 @@ class RecordingFile:
         os.close(self._number)
 
 
-def frames_of(path: Path) -> Iterator[tuple[int, bytes]]:
+def frames_of(path: Path, *, begins: int = 0, ends: int | None = None) -> Iterator[tuple[int, bytes]]:
     """Read the frames of a recording, each with its offset, up to a torn end.
 
-    Raises ``InvalidRecording`` for a file that is none, or that is damaged before its end.
+    ``begins`` and ``ends`` are offsets: those that lie between them are given.  Raises ``InvalidRecording`` for a file
+    that is none, or that is damaged before its end.
     """
     try:
         with path.open("rb") as file:
             _check_mark(path, file.read(_FIRST_FRAME))
             size = os.fstat(file.fileno()).st_size
-            offset = _FIRST_FRAME
-            while offset < size:
+            offset = max(_FIRST_FRAME, begins)
+            file.seek(offset)
+            while offset < (size if ends is None else min(size, ends)):
                 head = file.read(_HEAD.size)
                 if len(head) < _HEAD.size:
                     return

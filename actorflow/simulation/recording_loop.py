@@ -155,13 +155,14 @@ class RecordingLoop(asyncio.SelectorEventLoop):
 
     def slice_is_over(self) -> bool:
         """Whether whoever runs should let the others have a turn; only the answer yes is written down."""
-        if time.perf_counter() < self._slice_ends:
-            self._allowed += 1
-            return False
+        is_over = time.perf_counter() >= self._slice_ends
         if INSIDE.get():
-            self._log.add(pack(Kind.SLICE, self._allowed))
-            self._allowed = 0
-        return True
+            if is_over:
+                self._log.add(pack(Kind.SLICE, self._allowed))
+                self._allowed = 0
+            else:
+                self._allowed += 1
+        return is_over
 
     def draw(self, draw: Callable[[], float]) -> float:
         """Draw a number, and write it down."""

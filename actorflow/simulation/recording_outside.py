@@ -284,7 +284,11 @@ class OutsideWriter(SinkWriter[Any]):
 
     def _real(self, name: str) -> Callable[[], Any]:
         """A method of the real writer, which a replay has not."""
-        return lambda: getattr(self._opened[0], name)()
+
+        async def work() -> Any:
+            return await getattr(self._opened[0], name)()
+
+        return work
 
     async def _ask(self, name: str, arguments: tuple[Any, ...], work: Callable[[], Any], form: Form = NOTHING) -> Any:
         self.is_in_batch = False

@@ -154,16 +154,16 @@ _DEEPEST: Final = 5
 def _plain_error(error: BaseException, *, redact: bool, depth: int = 0) -> list[Any]:
     """Class, the nearest class of Python's or ours that it is one of, text, notes, plain attributes, cause."""
     cls = type(error)
-    base = next(one for one in cls.__mro__ if _known(one.__module__, one.__name__) is one)
+    base = next(one for one in cls.__mro__ if _room_of(one) is not None)
     notes = [str(note) for note in getattr(error, "__notes__", ())]
     attributes = {
         name: value for name, value in vars(error).items() if name != "__notes__" and _is_plain(value) and not redact
     }
     cause = error.__cause__
     return [
-        cls.__module__,
+        _room_of(cls) or cls.__module__,
         cls.__name__,
-        base.__module__,
+        _room_of(base),
         base.__name__,
         REDACTED if redact else _text(error),
         [] if redact else notes,
@@ -196,13 +196,16 @@ def _error(plain: list[Any]) -> Exception:
     return error
 
 
-def _known(module: str, name: str) -> type[Exception] | None:
-    """One of Python's or of ours by its name, nothing else: what a file says is not searched for."""
-    found = None
-    if module == "builtins":
-        found = getattr(builtins, name, None)
-    elif module == actorflow.errors.__name__:
-        found = getattr(actorflow.errors, name, None)
+_ROOMS: Final = {"builtins": builtins, "actorflow.errors": actorflow.errors}
+"""Where a class is looked for; what a file says beyond that is not searched for."""
+
+
+def _room_of(cls: type) -> str | None:
+    return next((room for room, module in _ROOMS.items() if getattr(module, cls.__name__, None) is cls), None)
+
+
+def _known(room: str, name: str) -> type[Exception] | None:
+    found = getattr(_ROOMS.get(room), name, None)
     return found if isinstance(found, type) and issubclass(found, Exception) else None
 
 

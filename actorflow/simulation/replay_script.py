@@ -24,16 +24,17 @@ __all__ = ("RecordedLife", "Script", "lives_of", "tell", "tell_line")
 
 @dataclass(slots=True)
 class RecordedLife:
-    """One life of a recording: its header, and where its frames are."""
+    """One life of a recording: its header, and where in the file it begins and ends."""
 
     path: Path
     number: int
     header: dict[str, Any]
-    frames: list[tuple[int, bytes]]
+    begins: int
+    ends: int
 
     def entries(self) -> Iterator[Entry]:
         """The entries after the header."""
-        for offset, payload in self.frames:
+        for offset, payload in frames_of(self.path, begins=self.begins, ends=self.ends):
             try:
                 yield from (entry for entry in entries_of(payload) if entry.kind is not Kind.LIFE)
             except Exception as error:
@@ -48,10 +49,10 @@ def lives_of(path: Path) -> list[RecordedLife]:
     for offset, payload in frames_of(path):
         if payload[:1] == bytes([Kind.LIFE]):
             header = next(entries_of(payload)).value
-            lives.append(RecordedLife(path, len(lives) + 1, header, []))
+            lives.append(RecordedLife(path, len(lives) + 1, header, offset, offset))
         if not lives:
             raise InvalidRecording(f"{path}: the frame at byte {offset} belongs to no life")
-        lives[-1].frames.append((offset, payload))
+        lives[-1].ends = offset + 1
     return lives
 
 
