@@ -293,7 +293,10 @@ class Output:
     @property
     def is_filling(self) -> bool:
         """Whether a partly filled buffer waits for company."""
-        return any(exchange.is_filling for exchange in self.exchanges)
+        for exchange in self.exchanges:  # noqa: SIM110  # it is asked at every turn
+            if exchange.is_filling:
+                return True
+        return False
 
     def emit(self, values: list[Any]) -> None:
         """Send records to the main outputs."""

@@ -31,6 +31,8 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Gene
 from contextlib import contextmanager
 from contextvars import Context, copy_context
 from datetime import timedelta
+from functools import partial
+from operator import attrgetter
 from typing import Any, TypeVar, TypeVarTuple
 
 from actorflow.errors import ActorflowError
@@ -122,7 +124,7 @@ class SimulatedLoop(NothingOutside):
         self._thread: int | None = None
         self._stopping = False
         self._closed = False
-        self._debug = False
+        self.set_debug(False)
         self._task_factory: Any = None
         self._exception_handler: Any = None
 
@@ -182,7 +184,10 @@ class SimulatedLoop(NothingOutside):
     def nap(self, delay: float) -> asyncio.Future[None]:
         """Return what waits for some seconds: ``asyncio.sleep`` without its coroutine, for those who nap often."""
         future: asyncio.Future[None] = asyncio.Future(loop=self)
-        self.call_at(self._time + delay, _wake, future)
+        when = self._time + delay
+        self._timers_set += 1
+        timer = Timer(_wake, (future,), None, self._owner, when, self._timer_cancelled)
+        heapq.heappush(self._timers, (when, self._timers_set, timer))
         return future
 
     def create_task(
@@ -375,27 +380,31 @@ class SimulatedLoop(NothingOutside):
 
     def _permuted(self, batch: list[Step]) -> list[Step]:
         """Sort by owner, then draw one of the orders that keep each owner's own order."""
-        owners = [step.owner for step in batch]
-        if owners.count(owners[0]) == len(owners):
+        batch.sort(key=_owner_of)
+        if batch[0].owner == batch[-1].owner:
             return batch
-        queues: dict[int, list[Step]] = {}
-        for step in reversed(batch):
-            queues.setdefault(step.owner, []).append(step)
-        owners.sort()
         self.rounds += 1
         if self.shuffle_rounds is not None and self.rounds > self.shuffle_rounds:
-            return [queues[owner].pop() for owner in owners]
+            return batch
         state = self._order
-        for index in range(len(owners) - 1, 0, -1):
+        drawn = batch.copy()
+        for index in range(len(drawn) - 1, 0, -1):
             state = (state * _MULTIPLIER + _INCREMENT) & _MASK
             other = (state >> 32) * (index + 1) >> 32
-            owners[index], owners[other] = owners[other], owners[index]
+            drawn[index], drawn[other] = drawn[other], drawn[index]
         self._order = state
         if state & 0x700000000 == 0:  # one round in eight leaves its last owner out, so that others get ahead of it
-            late = owners[-1]
-            self._ready.extend(reversed(queues[late]))
-            owners = [owner for owner in owners if owner != late]
-        return [queues[owner].pop() for owner in owners]
+            late = drawn[-1].owner
+            self._ready.extend(step for step in batch if step.owner == late)
+            drawn = [step for step in drawn if step.owner != late]
+            batch = [step for step in batch if step.owner != late]
+        if len({step.owner for step in drawn}) == len(drawn):
+            return drawn
+        # Whose turn it is was drawn; what an owner does in its turns keeps its order.
+        following: dict[int, list[Step]] = {}
+        for step in reversed(batch):
+            following.setdefault(step.owner, []).append(step)
+        return [following[step.owner].pop() for step in drawn]
 
     def _jump(self) -> None:
         """Move time on to the next timer."""
@@ -505,10 +514,11 @@ class SimulatedLoop(NothingOutside):
             self._exception_handler(self, context)
 
     def get_debug(self) -> bool:
-        return self._debug
+        return False  # but see below
 
     def set_debug(self, enabled: bool) -> None:
-        self._debug = enabled
+        # Each future asks for it when it is made, and takes its time if that is a method written in Python.
+        vars(self)["get_debug"] = partial(bool, enabled)
 
     def report(self, problem: str) -> str:
         """Say who waits where."""
@@ -520,6 +530,9 @@ class SimulatedLoop(NothingOutside):
         )
         lines.extend(story() for story in self.stories)
         return "\n".join(lines)
+
+
+_owner_of = attrgetter("owner")
 
 
 def _wake(future: asyncio.Future[None]) -> None:

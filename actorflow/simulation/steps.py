@@ -133,7 +133,10 @@ class Timer(Step):
         at: float,
         cancelled_early: Callable[[], None],
     ) -> None:
-        super().__init__(callback, arguments, context, owner)
+        self.callback = callback  # and not by way of the class above: naps are many
+        self.arguments = arguments
+        self.context = copy_context() if context is None else context
+        self.owner = owner
         self.at = at
         self.cancelled_early: Callable[[], None] | None = cancelled_early
 
