@@ -74,6 +74,8 @@ def _invariant(name: str, folder: Path | None, judged: Any) -> Iterator[str]:
         answer = function_of(name, folder, what="invariant")(judged)
     except AssertionError as error:
         yield f"invariant {name} does not hold: {error}"
+    except Exception as error:  # it is the user's; the other expectations are judged all the same
+        yield f"invariant {name} raised {type(error).__name__}: {error}"
     else:
         if answer is not None:
             yield f"invariant {name} returned {answer!r:.80}; one that holds returns nothing, another raises"

@@ -7,6 +7,7 @@ retained checkpoints, or how the job ended.  Each must claim something: an expec
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from fnmatch import fnmatchcase
 from typing import Any
 
 from actorflow.errors import AbortReason
@@ -230,6 +231,9 @@ def _judge_storage(table: Table, found: dict[str, Any]) -> None:
         found["pattern"], found["on_disk"] = found.pop("disk"), True
     if "names" in found and ("at_least" in found or "at_most" in found):
         table.tell("says all names, and how many there are")
+    for name in found.get("names", ()):
+        if not fnmatchcase(name, found["pattern"]):
+            table.tell(f"names {name!r}, which {found['pattern']!r} does not match")
     _judge_range(table, found, "at_least", "at_most")
 
 

@@ -44,6 +44,10 @@ def has_one_sink(rows: dict[str, list[Any]]) -> None:
     assert ["counts"] == list(rows)
 
 
+def stumbles(rows: Sequence[Any]) -> None:
+    raise KeyError("x")
+
+
 def answers(rows: Sequence[Any]) -> bool:
     return len(rows) == 2
 
@@ -236,6 +240,7 @@ def test_an_invariant_is_asked_about_the_rows() -> None:
 
     assert [] == judge(AboutOutput(sink="counts", invariant=f"{HERE}:has_two_rows"), two)
     assert [] == judge(AboutOutput(invariant=f"{HERE}:has_one_sink"), two)
+    assert [f"invariant {HERE}:stumbles raised KeyError: 'x'"] == judge(AboutOutput(invariant=f"{HERE}:stumbles"), two)
     (sentence,) = judge(AboutOutput(sink="counts", invariant=f"{HERE}:has_two_rows"), ABC)
     assert f"invariant {HERE}:has_two_rows does not hold: 3 rows" in sentence
     assert [f"invariant {HERE}:answers returned False; one that holds returns nothing, another raises"] == judge(

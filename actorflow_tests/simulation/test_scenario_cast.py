@@ -67,6 +67,8 @@ def refusals(body: str, build=count_words) -> list[str]:  # type: ignore[no-unty
         '[[expect]]\nstate = "count.state"\nkeys = { A = 1 }',
         '[[expect]]\ncheckpoint = 1\nactors = ["lines/0", "count/0", "count/1"]',
         '[[expect]]\ncheckpoint = 1\ndeclined_by = "count"',
+        '[[expect]]\nstorage = "*/_metadata"\n[[expect]]\nstorage = "chk-[12]/*"\n[[expect]]\nstorage = "f*"',
+        '[[expect]]\ndisk = "/anywhere"',
         '[[expect]]\njournal = "WeatherStruck"\nwhere = { verb = "kill" }',
         '[[expect]]\njournal = "CheckpointCompleted"\nwhere = { kind = "final" }',
     ],
@@ -76,6 +78,7 @@ def test_who_is_there_may_be_named(body: str) -> None:
 
 
 REFUSED = {
+    '[[expect]]\nstorage = "ckh-*"\nat_most = 0': "storage = 'ckh-*' matches nothing that lies in a home: chk-, owner/",
     '[[input]]\nsource = "line"\nrecords = [1]': "[[input]] 1: source = 'line': the job 'counts' has none of "
     "this name; the nearest is 'lines'",
     '[[output]]\nsink = "row"\nstand_in = "ledger"': "[[output]] 1: sink = 'row': the job 'counts' has none",

@@ -252,6 +252,7 @@ REFUSED: dict[str, str] = {
     '[[expect]]\nstorage = "a"\ndisk = "b"': "is about storage and about the disk: each needs a table of its own",
     '[[expect]]\ndisk = "b"\nafter_checkpoint = 1': "looks at the disk after a checkpoint",
     '[[expect]]\nstorage = "a"\nnames = ["a"]\nat_least = 1': "says all names, and how many there are",
+    '[[expect]]\nstorage = "chk-*"\nnames = ["chk-1", "owner"]': "names 'owner', which 'chk-*' does not match",
     "[[expect]]\nretained = [0]": "retained = [0] has something wrong at place 1: 0 must be at least 1",
     '[[expect]]\nstatus = "DONE"': "status = 'DONE' must be one of 'FINISHED', 'STOPPED', 'CANCELED'",
     '[[expect]]\nmessage_contains = ""': "message_contains is empty, and every message contains that",
