@@ -7,7 +7,7 @@ was done from outside, and what must be true, each with its verdict.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -103,14 +103,29 @@ def _verdicts(played: Played) -> list[Verdict]:
 
 
 def _words(expectation: Expectation) -> str:
-    said = write_expectation(expectation)
-    return ", ".join(f"{name.replace('_', ' ')} {_plain(value)}" for name, value in said.items())
+    return _sentence(write_expectation(expectation))
+
+
+def _sentence(said: Mapping[str, Any]) -> str:
+    """The words of a table, in their order; what an entry of the journal must say stands in brackets behind it."""
+    parts: list[str] = []
+    for name, value in said.items():
+        if name == "journal":
+            parts.append(str(value))
+        elif name == "where":
+            parts[-1] += f" ({_plain(value)})"
+        elif name in ("before", "after") and isinstance(value, Mapping):
+            fields = _plain({field: one for field, one in value.items() if field != "journal"})
+            parts.append(f"{name} {value['journal']}" + (f" ({fields})" if fields else ""))
+        else:
+            parts.append(f"{name.replace('_', ' ')} {_plain(value)}")
+    return ", ".join(parts)
 
 
 def _plain(value: Any) -> str:
     """A value of a scenario in words."""
     match value:
-        case dict():
+        case Mapping():
             return ", ".join(f"{name.replace('_', ' ')} {_plain(one)}" for name, one in value.items())
         case list() | tuple():
             few = [_plain(one) for one in value[:6]]

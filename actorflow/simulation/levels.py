@@ -97,8 +97,8 @@ class Levels:
 
     ``times_us`` holds, for each line of the journal, when exactly it was written.  Channels and actors are filed under
     the name of their process and their own, as they were first seen: those of one life in the order of the plan.
-    ``machines`` says where a process lives, ``spells`` since when weather lasts, by what it does, to whom, and until
-    when.
+    ``blocks``: whether a barrier ever blocked a channel, were it for an instant.  ``machines`` says where a process
+    lives, ``spells`` since when weather lasts, by what it does, to whom, and until when.
     """
 
     def __init__(self, universe: Universe) -> None:
@@ -108,6 +108,7 @@ class Levels:
         self.channels: dict[tuple[str, str], Channel] = {}
         self.actors: dict[tuple[str, str], Actor] = {}
         self.requests: list[Request] = []
+        self.blocks = False
         self.machines: dict[str, str] = {}
         self.spells: dict[tuple[str, str, int], int] = {}
         self._struck: dict[tuple[str, str], int] = {}
@@ -161,6 +162,7 @@ class Levels:
                         channel = self.channels[name, one.channel] = Channel()
                     channel.records.set(now_us, one.records)
                     channel.blocked.set(now_us, int(one.blocked))
+                    self.blocks = self.blocks or one.blocked
                     seen[name, one.channel] = None
         for actor_key, actor in self.actors.items():
             if actor_key not in seen:

@@ -389,7 +389,7 @@ class _Reader:
                 self._over[process, number, known] = over
                 if (arrow := self._arrived.get((process, number, known))) is not None:
                     arrow.over = over
-        if isinstance(actor, str):
+        elif isinstance(actor, str):
             self._lane(process, actor).notes.append(at)
 
     def _life(self, process: str, actor: str, at: int) -> Lived:

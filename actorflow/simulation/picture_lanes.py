@@ -85,8 +85,11 @@ def _spells(sheet: Sheet, lane: Lane, place: Place) -> None:
     for (what, whom, until_us), since_us in levels.spells.items():
         if (what, whom) != ("paused", lane.process) and not (what == "slow" and whom in own):
             continue
-        since, until = sheet.at(since_us), sheet.at(until_us)
-        if until - since >= 1:
+        for lived in lane.lives:
+            since = max(sheet.at(since_us), sheet.x(lived.since))
+            until = min(sheet.at(until_us), sheet.until(lived.until))
+            if until - since < 1:
+                continue
             sheet.kinds[what] = None
             with sheet.canvas.group(tip=f"{whom} is {what}"):
                 sheet.canvas.rect(
@@ -156,7 +159,7 @@ def _deaths(sheet: Sheet, lane: Lane, channels: int) -> list[tuple[int, int, int
 
 def _waits(sheet: Sheet, lane: Lane, place: Place) -> None:
     """Alignment: the actor waits, and the channels whose barrier has come are blocked."""
-    canvas = sheet.canvas
+    canvas, blocks = sheet.canvas, _blocks(sheet)
     for blocked in lane.blocked:
         since, until = sheet.x(blocked.since), sheet.until(blocked.until)
         if until - since < 1:
@@ -168,8 +171,9 @@ def _waits(sheet: Sheet, lane: Lane, place: Place) -> None:
             tip = f"{lane.actor} waits for the other barriers of checkpoint {blocked.checkpoint}{lasted}"
             with canvas.group(tip=tip):
                 canvas.rect(since, place.top + 2, until - since, HEAD - 4, f"f{colour}", 'opacity="0.16" rx="3"')
-                sheet.label(since + 4, place.top + 10, "aligning", 8.5, until - since - 16, f"f{colour}")
-        elif (strip := sheet.strip_of(lane.process, blocked.channel)) is not None:
+                word = "aligning" if blocks else "counting"
+                sheet.label(since + 4, place.top + 10, word, 8.5, until - since - 16, f"f{colour}")
+        elif blocks and (strip := sheet.strip_of(lane.process, blocked.channel)) is not None:
             sheet.kinds["blocked"] = None
             tip = f"{blocked.channel} is blocked by the barrier of checkpoint {blocked.checkpoint}{lasted}"
             with canvas.group(tip=tip):
@@ -179,14 +183,20 @@ def _waits(sheet: Sheet, lane: Lane, place: Place) -> None:
                 )
 
 
+def _blocks(sheet: Sheet) -> bool:
+    """Whether barriers block channels at all: with a weaker guarantee they are counted, which no journal tells."""
+    levels = sheet.facts.levels
+    return levels is None or levels.blocks
+
+
 def _calls(sheet: Sheet, key: Key, place: Place) -> None:
     """Async calls under way, as a step line along the top of the lane."""
     levels = sheet.facts.levels
     if levels is None or key not in levels.actors or not levels.actors[key].calls.points:
         return
-    calls = levels.actors[key].calls
+    calls, lane = levels.actors[key].calls, sheet.facts.lanes[key]
     shape, last = [f"M{number(sheet.left)} {number(place.top + 11)}"], -9.0
-    for us, value in calls.points:
+    for us, value in sorted([*calls.points, *((us, 0) for us, _, _ in _deaths(sheet, lane, 1))]):
         x = sheet.at(us)
         if x - last >= sheet.fineness or value == 0:
             shape.append(f"H{number(x)}V{number(place.top + 11 - 9 * value / calls.most)}")
@@ -202,9 +212,31 @@ def _calls(sheet: Sheet, key: Key, place: Place) -> None:
 
 def draw_barriers(sheet: Sheet) -> None:
     """Draw each barrier on its way."""
-    for arrow in sheet.facts.arrows:
-        if sheet.shows(arrow.arrived, arrow.sent):
-            _barrier(sheet, arrow)
+    arrows = [arrow for arrow in sheet.facts.arrows if sheet.shows(arrow.arrived, arrow.sent)]
+    for arrow in arrows:
+        _stored(sheet, arrow)
+    for arrow in arrows:
+        _barrier(sheet, arrow)
+    for arrow in arrows:
+        strip = sheet.strip_of(arrow.process, arrow.channel)
+        if arrow.over and strip is not None:
+            halo = 'font-weight="600" paint-order="stroke" stroke-width="3" stroke-linejoin="round"'
+            classes = f"f{colour_of(arrow.checkpoint)} s-panel"
+            sheet.canvas.text(sheet.x(arrow.arrived) + 7, strip.bottom - 3, f"over {arrow.over}", 8.5, classes, halo)
+
+
+def _stored(sheet: Sheet, arrow: Arrow) -> None:
+    """What still arrives before a barrier, after the actor's snapshot, is part of an unaligned checkpoint."""
+    lane, strip = sheet.facts.lanes[arrow.process, arrow.receiver], sheet.strip_of(arrow.process, arrow.channel)
+    taken = [one.taken for one in lane.snapshots if one.checkpoint == arrow.checkpoint and one.taken < arrow.arrived]
+    if not arrow.over or not taken or strip is None:
+        return
+    since, until = sheet.x(taken[-1]), sheet.x(arrow.arrived)
+    sheet.kinds["stored"] = None
+    tip = f"what comes from {arrow.sender} until its barrier is stored with checkpoint {arrow.checkpoint}"
+    outline = 'fill-opacity="0.3" stroke-width="1" stroke-dasharray="3 2"'
+    colour = colour_of(arrow.checkpoint)
+    sheet.canvas.rect(since, strip.top, until - since, strip.height, f"f{colour} s{colour}", outline, tip)
 
 
 def _barrier(sheet: Sheet, arrow: Arrow) -> None:
@@ -257,8 +289,6 @@ def _overtaking(sheet: Sheet, arrow: Arrow, x: float, y: float, to_x: float, str
         canvas.path(leap, f"n s{colour}", 'stroke-width="2.2"')
         head = f"M{number(to_x)} {number(strip.middle + 2)}l-4.4 -7.4l8.2 -0.6z"
         canvas.path(head, f"f{colour}")
-        text = f"over {arrow.over}"
-        canvas.text(to_x + 6, strip.top + 7, text, 8.5, f"f{colour}", 'font-weight="600"')
 
 
 def draw_snapshots(sheet: Sheet) -> None:

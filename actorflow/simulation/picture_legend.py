@@ -45,6 +45,7 @@ _SIGNS = (
     ("injected", "a checkpoint begins at a source"),
     ("barrier", "barrier on its way"),
     ("overtaking", "barrier that overtakes what waits"),
+    ("stored", "records stored with the checkpoint"),
     ("level", "records that wait in a channel"),
     ("aligning", "waiting for the other barriers"),
     ("blocked", "channel blocked by a barrier"),
@@ -104,12 +105,13 @@ def draw_legend(sheet: Sheet, top: float, width: float) -> float:
         _sign(sheet, kind, x, y)
         canvas.text(x + 34, y + 3.6, text, 10.5, "f-muted")
         x += wide
-    canvas.text(14, y + row + 3, _HINT.format(most=f"{sheet.most:,}"), 10.5, "f-faint")
+    most = "1 record" if sheet.most == 1 else f"{sheet.most:,} records"
+    canvas.text(14, y + row + 3, _HINT.format(most=most), 10.5, "f-faint")
     return y + row + 12
 
 
 _HINT = (
-    "Each colour is one checkpoint.  A strip that is full to its top holds {most} records.  What happens at one "
+    "Each colour is one checkpoint.  A strip that is full to its top holds {most}.  What happens at one "
     "instant is drawn side by side, in its order."
 )
 
@@ -130,6 +132,9 @@ def _sign(sheet: Sheet, kind: str, x: float, y: float) -> None:
         case "overtaking":
             canvas.path(f"M{x} {y + 4}Q{x + 16} {y - 12} {x + 24} {y + 1}", "n s0", 'stroke-width="2.2"')
             canvas.path(f"M{x + 25} {y + 6}l-5 -6l7.6 -1.6z", "f0")
+        case "stored":
+            outline = 'fill-opacity="0.3" stroke-width="1" stroke-dasharray="3 2"'
+            canvas.rect(x, y - 6, 26, 12, "f0 s0", outline)
         case "level":
             canvas.path(f"M{x} {y + 6}v-5h6v-4h7v6h7v-7h6v10z", "f-level")
         case "aligning":

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from actorflow.model import journal
 from actorflow.simulation.picture_canvas import colour_of, cut, number, text_width
@@ -87,12 +87,25 @@ class Note:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Mark:
     x: float
     kind: str
     text: str
     tip: str
+    verb: str = ""
+    others: list[tuple[float, str]] = field(default_factory=list)
+    """More of the same close by: where, and their tips."""
+
+    @property
+    def last(self) -> float:
+        """Where the last of them is."""
+        return self.others[-1][0] if self.others else self.x
+
+    @property
+    def label(self) -> str:
+        """What is written beside it."""
+        return f"{self.verb} × {len(self.others) + 1}" if self.others else self.text
 
 
 class Marks:
@@ -102,10 +115,10 @@ class Marks:
         self._sheet = sheet
         self._shelf = Shelf(4)
         self._placed: list[tuple[_Mark, int | None, bool]] = []
-        for mark in sorted(self._found(notes), key=lambda mark: mark.x):
-            room = 10 + text_width(mark.text, 9.5) + 8
-            flips = mark.x + room > sheet.right + 10
-            row = self._shelf.row(mark.x - (room if flips else 6), mark.x + (6 if flips else room))
+        for mark in _together(sorted(self._found(notes), key=lambda mark: mark.x)):
+            room = 10 + text_width(mark.label, 9.5) + 8
+            flips = mark.last + room > sheet.right + 10
+            row = self._shelf.row(mark.x - (room if flips else 6), mark.last + (6 if flips else room))
             self._placed.append((mark, row, flips))
 
     @property
@@ -122,7 +135,7 @@ class Marks:
                 text = cut(f"{verb} {_short(strike.target)}".strip(), 9.5, 150)
                 kind = "deadly" if strike.verb in DEADLY else "harm"
                 tip = f"{verb} {strike.target} at {sheet.when(strike.at)}" + (f", {strike.step}" if strike.step else "")
-                marks.append(_Mark(sheet.x(strike.at), kind, text, tip))
+                marks.append(_Mark(sheet.x(strike.at), kind, text, tip, verb))
         for at in facts.troubles:
             entry = facts.lines[at].entry
             if sheet.shows(at) and not isinstance(entry, journal.StorageRetried):
@@ -135,7 +148,14 @@ class Marks:
         for note in notes:
             us = note.at_ms * 1_000
             if facts.times_us and facts.times_us[0] <= us <= facts.times_us[-1] + 1_000:
-                marks.append(_Mark(sheet.at(us), "step", note.text, f"{note.text} at {milliseconds(us)}"))
+                marks.append(
+                    _Mark(
+                        sheet.left + sheet.scale.before_time(us),
+                        "step",
+                        note.text,
+                        f"{note.text} at {milliseconds(us)}",
+                    )
+                )
         if facts.calm is not None and sheet.shows(facts.calm):
             marks.append(_Mark(sheet.x(facts.calm), "calm", "calm", "the weather has lifted"))
         return marks
@@ -157,8 +177,23 @@ class Marks:
                 _sign(sheet, mark.kind, mark.x, y)
                 if row is not None:
                     classes = {"deadly": "f-deadly", "harm": "f-harm", "step": "f-step", "calm": "f-good"}
-                    x, more = (mark.x - 9, 'text-anchor="end"') if flips else (mark.x + 9, "")
-                    canvas.text(x, y + 3.5, mark.text, 9.5, classes.get(mark.kind, "f-muted"), more)
+                    x, more = (mark.x - 9, 'text-anchor="end"') if flips else (mark.last + 9, "")
+                    canvas.text(x, y + 3.5, mark.label, 9.5, classes.get(mark.kind, "f-muted"), more)
+            for x, tip in mark.others:
+                with canvas.group(tip=tip):
+                    _sign(sheet, mark.kind, x, y)
+
+
+def _together(marks: Sequence[_Mark]) -> list[_Mark]:
+    """Take faults of one kind that lie close to one another as one."""
+    found: list[_Mark] = []
+    for mark in marks:
+        before = found[-1] if found else None
+        if before and mark.kind == before.kind == "harm" and mark.verb == before.verb and mark.x - before.last < 34:
+            before.others.append((mark.x, mark.tip))
+        else:
+            found.append(mark)
+    return found
 
 
 def _short(target: str) -> str:
@@ -186,9 +221,8 @@ def draw_bands(sheet: Sheet, process: str, y: float) -> None:
     """Draw the attempts of a process, one after the other."""
     canvas = sheet.canvas
     _heading(sheet, y + 14, f"process {process}")
-    for band in sheet.facts.bands:
-        if band.process != process:
-            continue
+    bands = [band for band in sheet.facts.bands if band.process == process]
+    for band in bands:
         since, until = sheet.x(band.since), sheet.until(band.until)
         running = until if band.running is None else min(sheet.x(band.running), until)
         tip = f"{_of_band(band)}, from {sheet.when(band.since)}"
@@ -204,6 +238,9 @@ def draw_bands(sheet: Sheet, process: str, y: float) -> None:
                     break
             if band.killed:
                 canvas.cross(until, y + BAND / 2, "-deadly", 9)
+            elif band.until is not None and band.how != "finished":
+                after = [sheet.x(one.since) for one in bands if one.since > band.since]
+                sheet.label(until + 5, y + 13.6, band.how, 9.5, min([*after, sheet.right]) - until - 8, "f-muted")
 
 
 def _of_band(band: Band) -> str:
@@ -277,7 +314,7 @@ class Requests:
     """What a process asks of its store; placed first, then drawn."""
 
     def __init__(self, sheet: Sheet, process: str) -> None:
-        self._sheet = sheet
+        self._sheet, self._process = sheet, process
         self._shelf = Shelf(6)
         self._placed: list[tuple[float, float, int, str, str, bool]] = []
         levels = sheet.facts.levels
@@ -311,6 +348,7 @@ class Requests:
             return
         sheet, canvas = self._sheet, self._sheet.canvas
         _heading(sheet, top + 12, "storage")
+        self._unreachable(top)
         sheet.kinds["request"] = None
         for since, until, row, operation, tip, failed in self._placed:
             found = _CHECKPOINT.search(tip)
@@ -318,6 +356,18 @@ class Requests:
             classes = f"f{colour_of(int(found[1]))}" if found and writes else "f-faint"
             faint = "" if writes else 'opacity="0.45"'
             canvas.rect(since, top + 5 + 6.0 * row, until - since, 4.2, "f-deadly" if failed else classes, faint, tip)
+
+    def _unreachable(self, top: float) -> None:
+        """Draw when the process can't reach it."""
+        sheet, levels = self._sheet, self._sheet.facts.levels
+        for (what, whom, until_us), since_us in levels.spells.items() if levels is not None else ():
+            since, until = sheet.at(since_us), sheet.at(until_us)
+            if (what, whom) == ("cut off", self._process) and until - since >= 1:
+                sheet.kinds[what] = None
+                with sheet.canvas.group(tip=f"{whom} is {what} from its store"):
+                    wide, high = until - since, self.height - 4
+                    sheet.canvas.rect(since, top + 2, wide, high, "", 'fill="url(#h--harm)" opacity="0.45"')
+                    sheet.label(since + 4, top + high - 1, what, 9, wide - 8, "f-harm")
 
 
 # ── output ───────────────────────────────────────────────────────────────────────────────────
@@ -360,7 +410,10 @@ class Commits:
             if one.what == "prepared":
                 prepared[one.operator + one.actor, one.checkpoint] = one
             if sheet.shows(one.at):
-                self._mark(one, y, prepared.get((one.operator + one.actor, one.checkpoint)))
+                before = (
+                    prepared.pop((one.operator + one.actor, one.checkpoint), None) if one.what != "prepared" else None
+                )
+                self._mark(one, y, before)
 
     def _mark(self, one: Commit, y: float, prepared: Commit | None) -> None:
         sheet, canvas = self._sheet, self._sheet.canvas
@@ -379,7 +432,8 @@ class Commits:
         with canvas.group(tip=tip):
             if prepared is not None:
                 canvas.line(sheet.x(prepared.at) + 5, y, x - 5, y, f"s{colour}", f'stroke-width="1.4"{_none(one)}')
-            canvas.circle(x, y, 5.5, f"f{colour} s-ground", f'stroke-width="1"{_none(one)}')
+            radius = 5.5 if prepared is not None else 4  # it was visible already, or in a life that is not shown
+            canvas.circle(x, y, radius, f"f{colour} s-ground", f'stroke-width="1"{_none(one)}')
             after = self._xs[bisect_right(self._xs, x + 1) :][:1] or [sheet.right + 20]
             if one.count:
                 sheet.label(x + 8, y + 3, str(one.count), 9, after[0] - x - 15, f"f{colour}")

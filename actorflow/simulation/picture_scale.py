@@ -92,9 +92,10 @@ class Scale:
         part = (us - before) / (after - before) if after > before else 0.0
         return self._places[index - 1] + part * (self._places[index] - self._places[index - 1])
 
-    def covers(self, since: float, until: float) -> bool:
-        """Whether something from one place to another is in the picture at all."""
-        return until >= 0.0 and since <= self.width
+    def before_time(self, us: int) -> float:
+        """Where a time is, before all that happens at it."""
+        index = bisect_left(self._times, us)
+        return max(0.0, self._places[index] - 5.0) if index < len(self._times) else self.width
 
     def ticks(self) -> list[tuple[float, int]]:
         """Places at which a time is written, and the time, in microseconds."""

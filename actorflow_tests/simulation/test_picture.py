@@ -105,6 +105,7 @@ def levels_for(lines: Sequence[Line]) -> Levels:
         Request("job", "put", "chk-1/sum-0", 29_000, 31_000),
         Request("job", "put_if_absent", "chk-1/_metadata", 32_000, None, failed=True),
     ]
+    levels.blocks = True
     levels.machines, levels.spells = {"job": "m1"}, {("slow", "sum", 40_000): 22_000}
     for at_us, waiting in [(15_000, 3), (22_000, 90), (27_000, 250), (30_000, 0)]:
         levels.channels["job", CHANNELS[0]].records.set(at_us, waiting)
