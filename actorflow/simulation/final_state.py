@@ -92,6 +92,8 @@ class HomeView:
 
     def _objects(self) -> dict[str, bytes]:
         location = self._location
+        if not location:
+            return {}  # it is in the memory of a process
         if location.startswith("s3://"):
             bucket, _, prefix = location.removeprefix("s3://").partition("/")
             root = f"{prefix.strip('/')}/" if prefix.strip("/") else ""
