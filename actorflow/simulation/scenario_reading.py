@@ -73,7 +73,7 @@ class _Reader:
         weather, steps = self._often("weather", read_fault), self._often("step", _step)
         expectations: list[Expectation] = self._often("expect", read_expectation)
         if not expectations and "expect" not in self._said:
-            top.lacks("[[expect]] is missing: say what must be true")
+            top.lacks("[[expect]] is missing: say what must be true", "expect")
         _unique(top, "input", [one.source for one in inputs])
         _unique(top, "output", [one.sink for one in outputs])
         if not top.close() or self.problems:
@@ -145,7 +145,10 @@ def _input(table: Table) -> Input | None:
         records = None
     ways = [way for way in ("count", "records", "lines") if way in found]
     if table.is_sound and (len(ways) != 1 or ("make" in found) != ("count" in found)):
-        table.lacks("needs one of: records = N with make = 'module:function', records = [ … ], or lines = 'FILE'")
+        table.lacks(
+            "needs one of: records = N with make = 'module:function', records = [ … ], or lines = 'FILE'",
+            *("make", "records", "lines"),
+        )
     if "per_second" in found and any(record.at_ms is not None for record in records or ()):
         table.tell("says per_second, and its records say by themselves when they come")
     return Input(**found) if table.close() else None
@@ -161,7 +164,7 @@ def _step(table: Table) -> Step | None:
     found = table.read(STEP, beside=TRIGGERS)
     act = found.get("act", "")
     if act == "rescale" and "parallelism" not in found:
-        table.lacks("do = 'rescale' needs parallelism")
+        table.lacks("do = 'rescale' needs parallelism", "parallelism")
     if act not in {"", "rescale", "start"} and "parallelism" in found:
         table.tell(f"do = {act!r} takes no parallelism")
     if not table.close():

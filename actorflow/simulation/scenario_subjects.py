@@ -169,7 +169,7 @@ def read_expectation(table: Table) -> Expectation | None:
         else:
             known = [word.name for about in SUBJECTS.values() for word in about]
             table.unknown([word for word in table.said if word not in known], known)
-            table.lacks(f"has no subject: one of {', '.join(_MAKES)}")
+            table.lacks(f"has no subject: one of {', '.join(_MAKES)}", *_MAKES)
         table.close()
         return None
     (subject,) = subjects

@@ -6,6 +6,7 @@ can't disagree.  A word that is not known here is refused with the nearest one t
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, dataclass, fields
 from typing import Any
@@ -49,23 +50,23 @@ class Table:
         self._problems, self._where = problems, " ".join(part for part in (file, place) if part)
         self.said = dict(said)
         self.is_sound = True
-        self._lacks: list[str] = []
-        self._has_unknown = False
+        self._lacks: list[tuple[str, tuple[str, ...]]] = []
+        self._unknown: list[str] = []
 
     def tell(self, sentence: str) -> None:
         """Note a mistake."""
         self.is_sound = False
         self._problems.append(f"{self._where}: {sentence}" if self._where else sentence)
 
-    def lacks(self, sentence: str) -> None:
-        """Note that something is missing, which is told by :meth:`close` unless it may have been misspelled."""
+    def lacks(self, sentence: str, *words: str) -> None:
+        """Note that all of these words are missing; :meth:`close` tells it, unless one of them was only misspelled."""
         self.is_sound = False
-        self._lacks.append(sentence)
+        self._lacks.append((sentence, words))
 
     def close(self) -> bool:
         """Tell what is missing; return whether all was well."""
-        if not self._has_unknown:
-            for sentence in self._lacks:
+        for sentence, words in self._lacks:
+            if not any(difflib.get_close_matches(word, self._unknown) for word in words):
                 self.tell(sentence)
         return self.is_sound
 
@@ -73,7 +74,7 @@ class Table:
         """Note that there are words which nobody knows."""
         names = list(known)
         for word in words:
-            self._has_unknown = True
+            self._unknown.append(word)
             self.tell(f"{within}{word!r} is no word of this table; {nearest(word, names)}")
 
     def read_one(self, name: str, kind: Kind, value: Any) -> Any:
@@ -99,7 +100,7 @@ class Table:
         self.unknown([name for name in said if name not in known], (*known, *beside), prefix)
         for word in words:
             if word.required and word.name not in said:
-                self.lacks(f"{prefix}{word.name} is missing")
+                self.lacks(f"{prefix}{word.name} is missing", word.name)
         read = {
             word.field: self.read_one(f"{prefix}{name}", word.kind, said[name])
             for name, word in known.items()

@@ -68,7 +68,7 @@ def read_trigger(table: Table, allowed: tuple[str, ...] = TRIGGERS) -> Trigger |
     if len(said) > 1:
         table.tell(f"has {len(said)} triggers, {' and '.join(said)}: one is enough")
     if not said:
-        table.lacks(f"has no trigger: one of {', '.join(allowed)}")
+        table.lacks(f"has no trigger: one of {', '.join(allowed)}", *TRIGGERS)
     found = [_read_one(table, word, value, allowed) for word, value in said.items()]
     return found[0] if len(found) == 1 else None
 

@@ -141,13 +141,13 @@ def read_fault(table: Table) -> Fault | None:
     life = table.read_one("life", COUNT, table.said.pop("life", 1))
     perhaps = table.read_one("perhaps", SWITCH, table.said.pop("perhaps", False))
     said = [word for word in table.said if word in _WORDS]
-    if len(said) > 1:
-        table.tell(f"has {len(said)} verbs, {' and '.join(said)}: each needs a table of its own")
     if len(said) != 1:
-        table.lacks(f"has no verb: one of {', '.join(_WORDS)}") if not said else None
-        table.unknown(
-            [word for word in table.said if word not in (*_WORDS, *_BESIDE)], (*TRIGGERS, *_WORDS, *_BESIDE, *_ALWAYS)
-        )
+        known = (*TRIGGERS, *_WORDS, *_BESIDE, *_ALWAYS)
+        table.unknown([word for word in table.said if word not in known], known)
+        if said:
+            table.tell(f"has {len(said)} verbs, {' and '.join(said)}: each needs a table of its own")
+        else:
+            table.lacks(f"has no verb: one of {', '.join(_WORDS)}", *_WORDS)
         table.close()
         return None
     verb, struck = _read_target(table, said[0], table.said.pop(said[0]))

@@ -76,13 +76,24 @@ journal = "SinkComitted"
     ] == refusals(body, head='titel = "t"\njob = "a:b"\n')
 
 
+def test_what_is_misspelled_is_not_told_to_be_missing_as_well() -> None:
+    assert ["x.toml: 'titel' is no word of this table; the nearest is 'title'", "x.toml: job is missing"] == refusals(
+        "", head='titel = "t"\n'
+    )
+    assert [
+        "x.toml [[weather]] 1: 'kil' is no word of this table; the nearest is 'kill'",
+        "x.toml [[weather]] 1: has no trigger: one of at, after, on",
+    ] == refusals("[[weather]]\nkil = 1")
+
+
 def test_a_word_nobody_knows_is_told_with_the_nearest() -> None:
     for body, sentence in {
         'titel = "x"': "x.toml: 'titel' is no word of this table; the nearest is 'title'",
         "[seeds]\ncont = 3": "x.toml [seeds]: 'cont' is no word of this table; the nearest is 'count'",
         "[wether]\na = 1": "x.toml: 'wether' is no word of this table; the nearest is 'weather'",
         '[[input]]\nsorce = "x"': "x.toml [[input]] 1: 'sorce' is no word of this table; the nearest is 'source'",
-        '[[output]]\nsnk = "x"': "x.toml [[output]] 1: 'snk' is no word of this table; the nearest is 'sink'",
+        '[[output]]\nsnk = "x"\nstand_in = "ledger"': "x.toml [[output]] 1: 'snk' is no word of this "
+        "table; the nearest is 'sink'",
         '[[weather]]\nat = "1s"\npause = "job"\nfr = "1s"': "x.toml [[weather]] 1: 'fr' is no word of this table; the "
         "nearest is 'for'",
         '[[weather]]\natt = "1s"\nkill = "job"': "x.toml [[weather]] 1: 'att' is no word of this table; the nearest is "
