@@ -17,6 +17,7 @@ __all__ = (
     "IncompatibleState",
     "InvalidConfig",
     "InvalidJob",
+    "InvalidRecording",
     "InvalidScenario",
     "InvalidValue",
     "JobFailed",
@@ -45,6 +46,10 @@ class InvalidConfig(ActorflowError):
     def __init__(self, problems: list[str] | tuple[str, ...] | str) -> None:
         self.problems: tuple[str, ...] = (problems,) if isinstance(problems, str) else tuple(problems)
         super().__init__("\n".join(self.problems))
+
+
+class InvalidRecording(ActorflowError):
+    """Raised when a file is no recording, is damaged, or was written by a newer version; names the file and place."""
 
 
 class InvalidScenario(ActorflowError):

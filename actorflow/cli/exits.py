@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from actorflow.errors import Fenced, InvalidConfig, InvalidJob, InvalidScenario, MissingExtra, RestoreFailed
+from actorflow.errors import (
+    Fenced,
+    InvalidConfig,
+    InvalidJob,
+    InvalidRecording,
+    InvalidScenario,
+    MissingExtra,
+    RestoreFailed,
+)
 
 __all__ = ("Exit", "UsageMistake", "exit_code_of")
 
@@ -14,7 +22,7 @@ class Exit(IntEnum):
 
     DONE = 0  # finished, stopped, all passed, or measured
     FAILED = 1  # the job or a scenario failed, or a stop went without its last checkpoint
-    USAGE = 2  # wrong usage, job, settings or scenario
+    USAGE = 2  # wrong usage, job, settings, scenario or recording
     RESTORE_REFUSED = 3
     FENCED = 4
     INTERRUPTED = 130  # a second SIGINT
@@ -28,7 +36,7 @@ class UsageMistake(Exception):
 def exit_code_of(error: BaseException) -> Exit:
     """The exit code that an error becomes."""
     match error:
-        case UsageMistake() | InvalidConfig() | InvalidJob() | InvalidScenario() | MissingExtra():
+        case UsageMistake() | InvalidConfig() | InvalidJob() | InvalidRecording() | InvalidScenario() | MissingExtra():
             return Exit.USAGE
         case RestoreFailed():
             return Exit.RESTORE_REFUSED

@@ -22,13 +22,14 @@ from typing import Any
 from actorflow.config import Settings
 from actorflow.dataflow.job import Job
 from actorflow.dataflow.plan import Plan, compile_plan
+from actorflow.errors import InvalidRecording
 from actorflow.model.codec import Codec
 from actorflow.model.journal import Entry, FellBack
 from actorflow.runtime.environment import Environment, wait_or_signal
 from actorflow.runtime.handle import JobHandle
 from actorflow.runtime.real_world import JournalObserver, SystemEntropy, real_world
 from actorflow.simulation.recording_entries import Kind, entries_of, pack_tree
-from actorflow.simulation.recording_file import InvalidRecording, RecordingFile, frames_of, is_recording
+from actorflow.simulation.recording_file import RecordingFile, frames_of, is_recording
 from actorflow.simulation.recording_log import RecordingLog
 from actorflow.simulation.recording_loop import RecordingLoop
 from actorflow.simulation.recording_outside import stand_outside

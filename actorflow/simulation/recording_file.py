@@ -20,9 +20,9 @@ from struct import Struct
 from typing import Final
 from zlib import crc32
 
-from actorflow.errors import ActorflowError
+from actorflow.errors import InvalidRecording
 
-__all__ = ("VERSION", "InvalidRecording", "RecordingFile", "frames_of", "is_recording")
+__all__ = ("VERSION", "RecordingFile", "frames_of", "is_recording")
 
 VERSION: Final = 1
 _MARK: Final = b"\x93actorflow-recording\r\n\x1a\n"
@@ -30,10 +30,6 @@ _VERSION: Final = Struct("<H")
 _HEAD: Final = Struct("<III")
 _HEAD_WITHOUT_CHECK: Final = Struct("<II")
 _FIRST_FRAME: Final = len(_MARK) + _VERSION.size
-
-
-class InvalidRecording(ActorflowError):
-    """Raised when a file is no recording, is damaged, or was written by a newer version; names the file and place."""
 
 
 def is_recording(path: Path) -> bool:

@@ -19,6 +19,7 @@ from typing import Any
 
 from actorflow.config import Settings
 from actorflow.dataflow.job import Job
+from actorflow.errors import InvalidRecording
 from actorflow.model.codec import Codec
 from actorflow.model.journal import Line
 from actorflow.runtime.environment import Environment
@@ -26,7 +27,6 @@ from actorflow.runtime.homes import homes_of_process
 from actorflow.runtime.real_world import SystemEntropy
 from actorflow.simulation.digest import journal_digest
 from actorflow.simulation.recording import Start, life_of, plan_of, version_here
-from actorflow.simulation.recording_file import InvalidRecording
 from actorflow.simulation.recording_outside import stand_outside
 from actorflow.simulation.recording_turns import INSIDE
 from actorflow.simulation.recording_world import recorded_world

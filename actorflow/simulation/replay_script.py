@@ -12,12 +12,13 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
+from actorflow.errors import InvalidRecording
 from actorflow.model import journal
 from actorflow.model.journal import Line, lasting_fields
 from actorflow.model.unpacking import load
 from actorflow.simulation.digest import canonical
 from actorflow.simulation.recording_entries import Entry, Kind, Status, entries_of
-from actorflow.simulation.recording_file import InvalidRecording, frames_of
+from actorflow.simulation.recording_file import frames_of
 
 __all__ = ("RecordedLife", "Script", "lives_of", "tell", "tell_line")
 

@@ -14,7 +14,15 @@ import pytest
 from actorflow.abc.connectors import Chunk
 from actorflow.dataflow.lane import Entry as StateEntry
 from actorflow.dataflow.lane import Invocation
-from actorflow.errors import AbortReason, CheckpointAborted, InvalidValue, ObjectMissing, OperatorFailed, StorageFailed
+from actorflow.errors import (
+    AbortReason,
+    CheckpointAborted,
+    InvalidRecording,
+    InvalidValue,
+    ObjectMissing,
+    OperatorFailed,
+    StorageFailed,
+)
 from actorflow.model.codec import Codec
 from actorflow.model.journal import ActorFailed, CheckpointCompleted
 from actorflow.model.unpacking import load
@@ -28,7 +36,7 @@ from actorflow.simulation.recording_entries import (
     pack_said,
     pack_tree,
 )
-from actorflow.simulation.recording_file import VERSION, InvalidRecording, RecordingFile, frames_of, is_recording
+from actorflow.simulation.recording_file import VERSION, RecordingFile, frames_of, is_recording
 from actorflow.simulation.recording_log import RecordingLog
 from actorflow.simulation.recording_values import (
     NOTHING,

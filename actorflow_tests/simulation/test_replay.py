@@ -25,9 +25,8 @@ from actorflow.abc.connectors import (
 from actorflow.connectors import console, files, memory
 from actorflow.connectors.function import call
 from actorflow.connectors.inbox import Inbox
-from actorflow.errors import JobFailed
+from actorflow.errors import InvalidRecording, JobFailed
 from actorflow.runtime.handle import JobHandle
-from actorflow.simulation.recording_file import InvalidRecording
 from actorflow.simulation.replay import Replayed
 from actorflow_tests.simulation.recorded import Recorded, files_in
 
