@@ -20,10 +20,14 @@ from actorflow.simulation.weather import (
     Drift,
     FailDisk,
     FailObjects,
+    FailRequests,
     Jump,
     Kill,
     LoseAnswer,
+    LoseAnswers,
     Moment,
+    OnBroker,
+    OnDatabase,
     OnDisk,
     OnObject,
     Partition,
@@ -31,8 +35,10 @@ from actorflow.simulation.weather import (
     PowerCut,
     Raise,
     Replace,
+    Service,
     Slow,
     SlowObjects,
+    Stall,
     Stop,
     TearDisk,
     TearObjects,
@@ -41,7 +47,17 @@ from actorflow.simulation.weather import (
     Weather,
 )
 
-__all__ = ("FAULTS", "MOMENTS", "ONE_OF_MANY", "STEPS", "STEPS_AT_THE_END", "STEPS_IN_FILES", "Circumstances", "Spot")
+__all__ = (
+    "FAULTS",
+    "MOMENTS",
+    "ONE_OF_MANY",
+    "STEPS",
+    "STEPS_AT_THE_END",
+    "STEPS_IN_FILES",
+    "STEPS_ON",
+    "Circumstances",
+    "Spot",
+)
 
 _MANIFEST = "*chk-*/_metadata"
 _PIECE = "*chk-*"
@@ -78,6 +94,17 @@ STEPS_IN_FILES: dict[str, Spot] = {
     "commit between two": lambda n: OnDisk("rename", _PART, Moment.UNANSWERED, occurrence=n),
 }
 
+STEPS_ON: dict[Service, dict[str, Spot]] = {
+    Service.BROKER: {
+        "commit before": lambda n: OnBroker("commit", "*", Moment.BEFORE, occurrence=n),
+        "commit between two": lambda n: OnBroker("commit", "*", Moment.UNANSWERED, occurrence=n),
+    },
+    Service.DATABASE: {
+        "commit before": lambda n: OnDatabase("commit*", "*", Moment.BEFORE, occurrence=n),
+        "commit between two": lambda n: OnDatabase("commit*", "*", Moment.UNANSWERED, occurrence=n),
+    },
+}
+
 STEPS_AT_THE_END: dict[str, Spot] = {
     "triggered": lambda _: After("CheckpointTriggered", {"kind": "final"}),
     "barrier under way": lambda n: After("CheckpointTriggered", {"kind": "final"}, later_ms=n - 1),
@@ -101,6 +128,8 @@ class Circumstances:
     timeout_ms: int
     operator: str | None
     on_disk: bool
+    service: Service | None = None
+    """Where all output goes, if that is a broker or a database."""
     count: int
     """How many operations fail."""
     number: int
@@ -172,14 +201,33 @@ def _stalls_for(c: Circumstances) -> int:
     return (50, 300, 2_000)[c.number // 4 % 3] if c.number % 4 == 0 else _OTHER_STARTS_MS + c.number // 4 % 64
 
 
+def _outside(
+    usual: What, outside: Callable[[Trigger, Circumstances, Service], Weather], *, always: bool = False
+) -> What:
+    """What strikes the service that the output goes to, in every second seed or in each; else the usual."""
+
+    def what(when: Trigger, c: Circumstances) -> tuple[Weather, ...]:
+        if c.service is None or not (always or c.number % 2):
+            return usual(when, c)
+        return (outside(when, c, c.service),)
+
+    return what
+
+
 FAULTS: dict[str, What] = {
     # what fails
     "fail put": lambda when, c: (FailObjects(when, "put*", count=c.count),),
-    "fail list": lambda when, c: (FailObjects(when, "list", count=c.count),),
+    "fail list": _outside(
+        lambda when, c: (FailObjects(when, "list", count=c.count),),
+        lambda when, c, service: FailRequests(when, service, count=c.count),
+    ),
     "fail get": lambda when, c: (FailObjects(when, "get", count=c.count),),
     "fail delete": lambda when, c: (FailObjects(when, "delete", count=c.count),),
     "tear": lambda when, c: (TearObjects(when, "put*", count=c.count),),
-    "lose answer": lambda when, c: (LoseAnswer(when, "put*", count=c.count),),
+    "lose answer": _outside(
+        lambda when, c: (LoseAnswer(when, "put*", count=c.count),),
+        lambda when, c, service: LoseAnswers(when, service, count=c.count),
+    ),
     "lose answer of a manifest": lambda when, _: (LoseAnswer(when, "put_if_absent", _MANIFEST),),
     "lose answer of a claim": lambda when, _: (LoseAnswer(when, "put_if_absent", _OWNER), Kill(when)),
     "manifest in doubt": lambda when, _: (
@@ -187,12 +235,27 @@ FAULTS: dict[str, What] = {
         FailObjects(when, "get", _MANIFEST, count=4),
     ),
     "refuse a manifest": lambda when, c: (FailObjects(when, "put_if_absent", _MANIFEST, count=c.count),),
-    "lose answer of a commit": lambda when, _: (LoseAnswer(when, "put_if_absent", _COMMITTED),),
-    "refuse commits": lambda when, c: (FailObjects(when, "put_if_absent", _COMMITTED, count=c.count),),
-    "refuse commits for long": lambda when, _: (FailObjects(when, "put_if_absent", _COMMITTED, count=11),),
+    "lose answer of a commit": _outside(
+        lambda when, _: (LoseAnswer(when, "put_if_absent", _COMMITTED),),
+        lambda when, _, service: LoseAnswers(when, service, "commit*"),
+        always=True,
+    ),
+    "refuse commits": _outside(
+        lambda when, c: (FailObjects(when, "put_if_absent", _COMMITTED, count=c.count),),
+        lambda when, c, service: FailRequests(when, service, "commit*", count=c.count),
+        always=True,
+    ),
+    "refuse commits for long": _outside(
+        lambda when, _: (FailObjects(when, "put_if_absent", _COMMITTED, count=11),),
+        lambda when, _, service: FailRequests(when, service, "commit*", count=11),
+        always=True,
+    ),
     "raise": lambda when, c: (Raise(when, c.operator),) if c.operator else (),
     # what takes its time
-    "slow objects": lambda when, c: (SlowObjects(when, "*", count=c.count, by_ms=500),),
+    "slow objects": _outside(
+        lambda when, c: (SlowObjects(when, "*", count=c.count, by_ms=500),),
+        lambda when, c, service: Stall(when, service, 100 << c.number // 2 % 6),
+    ),
     "upload until the timeout": lambda when, c: (
         SlowObjects(when, "put", _PIECE, count=c.count, by_ms=min(c.timeout_ms, 600)),
     ),

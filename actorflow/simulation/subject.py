@@ -30,6 +30,7 @@ from actorflow.simulation.inputs import InputSource, Records
 from actorflow.simulation.ledger import BUCKET, Ledger
 from actorflow.simulation.moments import Visible
 from actorflow.simulation.swarm import Shape
+from actorflow.simulation.weather import Service
 from actorflow.simulation.world import Universe
 
 __all__ = ("Subject", "canonical_row", "canonical_rows")
@@ -73,6 +74,7 @@ class Subject:
         self.shape = Shape(
             operators=tuple(operator.name for vertex in plan.vertices for operator in vertex.operators),
             in_files=all(isinstance(sink, FileSink) for sink in sinks) and bool(sinks),
+            service=_service_of(list(sinks)),
         )
 
     def _check(self, plan: Plan, *, is_ended: bool) -> None:
@@ -178,6 +180,13 @@ class Subject:
             return found
 
         return count
+
+
+def _service_of(sinks: list[TransactionalSink[Any]]) -> Service | None:
+    """Where all output goes, if that is a broker or a database."""
+    if sinks and all(isinstance(sink, BrokerSink) for sink in sinks):
+        return Service.BROKER
+    return Service.DATABASE if sinks and all(isinstance(sink, DatabaseSink) for sink in sinks) else None
 
 
 def _runs_as_it_is(sink: Sink[Any]) -> bool:

@@ -24,12 +24,13 @@ from actorflow.simulation.aims import (
     STEPS,
     STEPS_AT_THE_END,
     STEPS_IN_FILES,
+    STEPS_ON,
     Circumstances,
 )
 from actorflow.simulation.chance import Chance
 from actorflow.simulation.guide import PRIME, Choices, Guide, Luck
 from actorflow.simulation.scenario import AboutOutput, AboutState, Fault, Scenario, Schedule, Seeds
-from actorflow.simulation.weather import Kill, PowerCut, Weather
+from actorflow.simulation.weather import Kill, PowerCut, Service, Weather
 
 __all__ = ("FOLDER", "PROCESS", "STEPS", "STORE", "Draw", "Knobs", "Shape", "draw")
 
@@ -47,6 +48,8 @@ class Shape:
     operators: tuple[str, ...] = ()
     in_files: bool = False
     """Whether all output goes to files on the machine's disk; else to ledgers, or to sinks of the user's own."""
+    service: Service | None = None
+    """Where all output goes, if that is a broker or a database."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -225,6 +228,8 @@ class _Aim:
     def __init__(self, choices: Choices, chance: Chance, shape: Shape) -> None:
         self._choices, self._chance = choices, chance
         self._spots = STEPS | (STEPS_IN_FILES if shape.in_files else {})
+        if shape.service is not None:
+            self._spots |= STEPS_ON[shape.service]
 
     def at(self, step: str, which: str, most: int | None = None) -> Weather:
         """Choose which time the step comes, and whether the power goes or only the process."""
@@ -255,6 +260,7 @@ def _more(choices: Choices, chance: Chance, shape: Shape, knobs: Knobs) -> list[
             timeout_ms=knobs.timeout_ms,
             operator=shape.operators[level("operator", PRIME) % len(shape.operators)] if shape.operators else None,
             on_disk=shape.in_files or knobs.storage == FOLDER,
+            service=shape.service,
             count=1 + level("count", 3),
             number=chance.below(f"{fault}: number", PRIME * PRIME),
         )
