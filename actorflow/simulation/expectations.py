@@ -158,7 +158,9 @@ def _about_journal(about: AboutJournal, run: Run) -> Iterator[str]:
     if about.before is not None or about.after is not None:
         least = max(least, 1)
     if len(found) < least:
-        yield f"{name} is in the journal {_times(len(found))}, and not at least {_times(least)}"
+        others = sum(line.name == about.entry for line in run.lines) - len(found)
+        beside = f" ({_times(others)} with other fields)" if others else ""
+        yield f"{name} is in the journal {_times(len(found))}{beside}, and not at least {_times(least)}"
     if about.at_most is not None and len(found) > about.at_most:
         yield f"{name} is in the journal {_times(len(found))}, and not at most {_times(about.at_most)}"
     for mention, comes, sooner in ((about.before, "before", False), (about.after, "after", True)):

@@ -13,11 +13,12 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
+from actorflow.dataflow.targets import function_of
 from actorflow.simulation.digest import canonical
-from actorflow.simulation.functions import function_of
 from actorflow.simulation.runs import Run
 from actorflow.simulation.scenario import AboutOutput, AboutState
 from actorflow.simulation.scenario_subjects import SAME
+from actorflow.simulation.subject import canonical_row
 
 __all__ = ("about_output", "about_state")
 
@@ -39,7 +40,7 @@ def about_output(about: AboutOutput, folder: Path | None, calm: Run | None, stor
     if about.rows is not None:
         missing, surplus = _differences(about.rows, rows)
         if missing or surplus:
-            yield f"output {_of(about.sink)} is not as said:{_told(missing, 'missing')}{_told(surplus, 'surplus')}"
+            yield f"output {_of(about.sink)} is not as said:{_told(missing, 'missing')}{_told(surplus, 'there too')}"
     if about.contains is not None and (missing := _differences(about.contains, rows)[0]):
         yield f"output {_of(about.sink)} lacks rows:{_told(missing, 'missing')}"
     if about.count is not None and len(rows) != about.count:
@@ -62,8 +63,8 @@ def _against_calm(about: AboutOutput, sinks: Sequence[str], calm: Run, storm: Ru
         wrong = surplus if about.compare == SAME else surplus - again
         if about.compare is not None and (missing or wrong):
             yield (
-                f"output of {sink!r} is not {about.compare}:{_told(missing, 'missing')}"
-                f"{_told(wrong, 'there too often or wrong')}"
+                f"output of {sink!r} is not {about.compare}:{_told(missing, 'missing', calm.rows.get(sink, ()))}"
+                f"{_told(wrong, 'there too often or wrong', storm.rows[sink])}"
             )
     if about.doubled_at_least is not None and doubled < about.doubled_at_least:
         yield f"output {_of(about.sink)}: {doubled} rows are there once more, and not {about.doubled_at_least} at least"
@@ -85,11 +86,13 @@ def _of(sink: str | None) -> str:
     return "of every sink" if sink is None else f"of {sink!r}"
 
 
-def _told(rows: Counter[bytes] | list[Any], what: str) -> str:
+def _told(rows: Counter[bytes] | list[Any], what: str, among: Sequence[Any] = ()) -> str:
+    """How many rows are what, and one of them; if they are counted, it is one ``among`` those that were counted."""
     if not rows:
         return ""
     if isinstance(rows, Counter):
-        return f" {rows.total()} rows are {what} ({min(rows)[:_SHOWN].decode(errors='replace')} …)"
+        shown = next((row for row in among if canonical_row(row) in rows), None)
+        return f" {rows.total()} rows are {what} ({_short(shown)} …)"
     return f" {len(rows)} rows are {what} ({_short(rows[0])} …)"
 
 
@@ -162,7 +165,9 @@ def about_state(about: AboutState, calm: Run | None, storm: Run) -> Iterator[str
             yield f"the calm run ended without {about.state or 'any state'}, so there is nothing to compare with"
         elif keys := sorted(key for key in {**expected, **ended} if expected.get(key) != ended.get(key)):
             names = ", ".join(dict.fromkeys(f"{operator}.{state}" for operator, state, _ in keys))
-            yield f"the final state {names} is not {about.compare}: {len(keys)} keys differ"
+            operator, state, _ = keys[0]
+            one = f"{operator}.{state} of {_value_in(calm, storm, keys[0])}"
+            yield f"the final state {names} is not {about.compare}: {len(keys)} keys differ ({one} …)"
     if about.keys is not None:
         assert about.state is not None
         if about.state not in storm.values:
@@ -175,6 +180,23 @@ def about_state(about: AboutState, calm: Run | None, storm: Run) -> Iterator[str
             elif _form(there_by_key[form]) != _form(value):
                 there = _short(there_by_key[form])
                 yield f"the final state {about.state} of {key!r} is {there} and not {_short(value)}"
+
+
+def _value_in(calm: Run, storm: Run, at: tuple[str, str, bytes]) -> str:
+    """A key, with its value in the storm and in the calm."""
+    found = [_keyed(run).get(at) for run in (storm, calm)]
+    key = next(_short(pair[0]) for pair in found if pair is not None)
+    there, expected = ("absent" if pair is None else _short(pair[1]) for pair in found)
+    return f"{key} is {there} and not {expected}"
+
+
+def _keyed(run: Run) -> dict[tuple[str, str, bytes], tuple[Any, Any]]:
+    """Keys and values as Python has them, by their encoded keys: both come in the order of these."""
+    return dict(zip(sorted(run.state), (pair for name in _names(run) for pair in run.values[name]), strict=True))
+
+
+def _names(run: Run) -> list[str]:
+    return list(dict.fromkeys(f"{operator}.{state}" for operator, state, _ in sorted(run.state)))
 
 
 def _state_of(name: str | None, run: Run) -> dict[tuple[str, str, bytes], bytes]:

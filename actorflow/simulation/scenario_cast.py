@@ -15,9 +15,9 @@ from typing import Any
 from actorflow.config import Settings
 from actorflow.dataflow.job import Job
 from actorflow.dataflow.plan import Plan, compile_plan
+from actorflow.dataflow.targets import function_of
 from actorflow.errors import InvalidJob, InvalidScenario
 from actorflow.model.elements import CheckpointKind
-from actorflow.simulation.functions import function_of
 from actorflow.simulation.scenario import (
     AboutCheckpoint,
     AboutJournal,

@@ -74,7 +74,7 @@ def run_of(
         again=False,
         lines=[Line(number, 10 * number, "job", entry) for number, entry in enumerate(entries, 1)],
         rows=rows,
-        values={name: list(pairs.items()) for name, pairs in state.items()},
+        values={name: sorted(pairs.items(), key=lambda pair: encode_key(pair[0])) for name, pairs in state.items()},
         **more,
     )
 
@@ -150,6 +150,14 @@ def test_output_is_at_least_that_of_the_calm_run() -> None:
     )
 
 
+def test_a_row_that_is_missing_is_shown_as_python_has_it() -> None:
+    calm = run_of({"counts": [Word("a", 1), Word("b", 1)]})
+
+    (sentence,) = judge(AboutOutput(compare=SAME), run_of({"counts": [Word("a", 1)]}), calm)
+
+    assert "1 rows are missing (Word(word='b', times=1, note=None) …)" in sentence
+
+
 def test_a_calm_run_that_wrote_nothing_is_nothing_to_compare_with() -> None:
     empty = run_of({"counts": []})
 
@@ -213,7 +221,7 @@ def test_rows_are_just_these() -> None:
     assert [] == judge(AboutOutput(sink="counts", rows=(["b", 2], ["b", 1], ["a", 1])), ABC)
     assert [] == judge(AboutOutput(sink="counts", rows=()), run_of({"counts": []}))
     assert [
-        "output of 'counts' is not as said: 1 rows are missing (['c', 1] …) 1 rows are surplus (('b', 2) …)"
+        "output of 'counts' is not as said: 1 rows are missing (['c', 1] …) 1 rows are there too (('b', 2) …)"
     ] == judge(AboutOutput(sink="counts", rows=(["b", 1], ["a", 1], ["c", 1])), ABC)
     assert ["output of 'counts' is not as said: 1 rows are missing (['a', 1] …)"] == judge(
         AboutOutput(sink="counts", rows=(["b", 1], ["a", 1], ["a", 1], ["b", 2])), ABC
@@ -258,12 +266,12 @@ def test_state_is_the_same_as_that_of_the_calm_run() -> None:
 
     assert [] == judge(AboutState(compare=SAME), TOTALS, TOTALS)
     assert [] == judge(AboutState(state="count.total", compare=SAME), TOTALS, TOTALS)
-    assert ["the final state count.total is not same as the calm run: 1 keys differ"] == judge(
-        AboutState(compare=SAME), other, TOTALS
-    )
-    assert ["the final state count.total is not same as the calm run: 3 keys differ"] == judge(
-        AboutState(compare=SAME), run_of(), TOTALS
-    )
+    assert [
+        "the final state count.total is not same as the calm run: 1 keys differ (count.total of 'b' is 3 and not 2 …)"
+    ] == judge(AboutState(compare=SAME), other, TOTALS)
+    assert [
+        "the final state count.total is not same as the calm run: 3 keys differ (count.total of 'a' is absent and not 1 …)"
+    ] == judge(AboutState(compare=SAME), run_of(), TOTALS)
 
 
 def test_a_calm_run_without_state_is_nothing_to_compare_with() -> None:
@@ -407,7 +415,7 @@ def test_the_journal_is_as_said(about: AboutJournal) -> None:
         (AboutJournal(entry="JobFailed"), "JobFailed is in the journal 0 times, and not at least once"),
         (
             AboutJournal(entry="SinkCommitted", where={"checkpoint": 3}),
-            "SinkCommitted (checkpoint = 3) is in the journal 0 times, and not at least once",
+            "(checkpoint = 3) is in the journal 0 times (3 times with other fields), and not at least once",
         ),
         (AboutJournal(entry="SinkCommitted", at_least=4), "is in the journal 3 times, and not at least 4 times"),
         (AboutJournal(entry="SinkCommitted", at_most=2), "is in the journal 3 times, and not at most 2 times"),

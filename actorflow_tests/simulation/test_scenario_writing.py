@@ -397,6 +397,14 @@ def test_a_long_list_of_records_stands_one_on_a_line() -> None:
     assert '\n  "a record with number 8",\n]\n' in text
 
 
+@settings(max_examples=60, deadline=None)
+@given(st.text(st.sampled_from('"\\\n\r\t\x7fa '), max_size=12))
+def test_quotes_and_backslashes_of_a_story_are_kept(story: str) -> None:
+    scenario = Scenario(title="t", job="a:b", story=story, expectations=(NOTHING_ELSE,))
+
+    assert story == parse_scenario(write_scenario(scenario)).story
+
+
 def test_a_duration_in_the_settings_is_written_as_text() -> None:
     every = dt.timedelta(seconds=3)
     scenario = Scenario(title="t", job="a:b", environment={"checkpoints.every": every}, expectations=(NOTHING_ELSE,))
