@@ -269,9 +269,8 @@ def test_state_is_the_same_as_that_of_the_calm_run() -> None:
     assert [
         "the final state count.total is not same as the calm run: 1 keys differ (count.total of 'b' is 3 and not 2 …)"
     ] == judge(AboutState(compare=SAME), other, TOTALS)
-    assert [
-        "the final state count.total is not same as the calm run: 3 keys differ (count.total of 'a' is absent and not 1 …)"
-    ] == judge(AboutState(compare=SAME), run_of(), TOTALS)
+    (sentence,) = judge(AboutState(compare=SAME), run_of(), TOTALS)
+    assert "3 keys differ (count.total of 'a' is absent and not 1 …)" in sentence
 
 
 def test_a_calm_run_without_state_is_nothing_to_compare_with() -> None:
