@@ -7,6 +7,7 @@ A scenario that can't fail tells nothing.  So each is played against a fault of 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from actorflow.simulation.play import play_seed, prepare
 from actorflow.simulation.replacing import replaced
 from actorflow.simulation.scenario import Scenario
 from actorflow.simulation.scenario_reading import parse_scenario, read_scenario
+from actorflow.simulation.scenario_writing import write_scenario
 from actorflow.state.memory import MemoryBackend, MemorySnapshot
 from actorflow_tests.house.sources import REPOSITORY
 
@@ -193,3 +195,28 @@ def test_it_fails_when_what_it_is_about_is_broken(path: Path) -> None:
         failed = any(play_seed(scenario, seed, subject).failures for seed in seeds_of(scenario))
 
     assert failed, f"{scenario.title}: it passes with {fault}"
+
+
+# ── the book is one ──────────────────────────────────────────────────────────────────────────
+
+
+def test_the_guide_walks_through_every_scenario_and_through_nothing_else() -> None:
+    guide = (FOLDER / "README.md").read_text("utf-8").partition("## The book, in order")[2]
+    linked = {link.removesuffix(".toml") for link in re.findall(r"\]\(([^)]+)\)", guide)}
+
+    assert linked == set(map(name_of, FILES))
+
+
+@pytest.mark.parametrize("path", FILES, ids=title_of)
+def test_it_tells_a_story_and_claims_more_than_that_nothing_changed(path: Path) -> None:
+    scenario = read_scenario(path)
+
+    assert len(scenario.story.split()) >= 25
+    assert any(getattr(claim, "compare", None) is None for claim in scenario.expectations)
+    assert all(len(line) <= 120 for line in path.read_text("utf-8").splitlines())
+
+
+def test_written_and_read_again_it_is_the_same_scenario() -> None:
+    for path in FILES:
+        scenario = read_scenario(path)
+        assert parse_scenario(write_scenario(scenario), file=scenario.file) == scenario
