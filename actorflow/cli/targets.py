@@ -11,20 +11,17 @@ other.
 from __future__ import annotations
 
 import argparse
-import importlib
-import importlib.util
 import inspect
-import sys
 import traceback
 import typing
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from actorflow.cli.exits import UsageMistake
 from actorflow.dataflow.job import Job
-from actorflow.errors import ActorflowError
+from actorflow.dataflow.targets import function_of
+from actorflow.errors import ActorflowError, InvalidJob
 
 __all__ = ("arguments_of", "build_job", "find_function", "help_of")
 
@@ -33,63 +30,15 @@ READ_AS: dict[Any, Callable[[str], Any]] = {str: str, int: int, float: float, Pa
 
 def find_function(target: str) -> Callable[..., Any]:
     """Import the function that a target names.  Raises ``UsageMistake``."""
-    module_name, separator, function_name = target.rpartition(":")
-    if not separator or not module_name or not function_name.isidentifier():
-        raise UsageMistake(f"{target!r} names no job: write MODULE:FUNCTION or FILE.py:FUNCTION")
-    if module_name.endswith(".py"):
-        module = _load_file(Path(module_name))
-    else:
-        _make_importable(Path.cwd())
-        module = _import(module_name)
-    found = getattr(module, function_name, None)
+    try:
+        found = function_of(target)
+    except InvalidJob as error:
+        if error.__cause__ is not None:
+            traceback.print_exception(error.__cause__)
+        raise UsageMistake(str(error)) from error
     if not inspect.isfunction(found):
-        functions = [name for name, value in vars(module).items() if inspect.isfunction(value) and name[0] != "_"]
-        raise UsageMistake(
-            f"{module_name} has no function {function_name!r}; it has {', '.join(functions) or 'no function at all'}"
-        )
+        raise UsageMistake(f"{target} is a {type(found).__name__}; a job is built by a function")
     return found
-
-
-def _import(module_name: str) -> ModuleType:
-    try:
-        return importlib.import_module(module_name)
-    except ModuleNotFoundError as error:
-        if error.name is not None and (module_name == error.name or module_name.startswith(f"{error.name}.")):
-            raise UsageMistake(f"there is no module {error.name!r}, neither installed nor in {Path.cwd()}") from error
-        raise _not_imported(module_name, error) from error
-    except Exception as error:
-        raise _not_imported(module_name, error) from error
-
-
-def _not_imported(name: str, error: Exception) -> Exception:
-    """The error of a module that raised; one of ours says by itself what to do."""
-    if isinstance(error, ActorflowError):
-        return error
-    traceback.print_exception(error)
-    return UsageMistake(f"importing {name} raised {type(error).__name__}: {error}")
-
-
-def _make_importable(folder: Path) -> None:
-    if str(folder) not in sys.path:
-        sys.path.insert(0, str(folder))
-
-
-def _load_file(path: Path) -> ModuleType:
-    if not path.is_file():
-        raise UsageMistake(f"there is no file {path}")
-    _make_importable(path.resolve().parent)
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules.setdefault(path.stem, module)
-    try:
-        spec.loader.exec_module(module)
-    except Exception as error:
-        if sys.modules.get(path.stem) is module:
-            del sys.modules[path.stem]
-        raise _not_imported(str(path), error) from error
-    return module
 
 
 def build_job(target: str, arguments: Sequence[str]) -> Job:

@@ -18,9 +18,9 @@ from actorflow.abc.connectors import Chunk, Source, SourceContext
 from actorflow.abc.world import World
 from actorflow.connectors.generator import draw, takes_draw
 from actorflow.connectors.pace import check_rate
+from actorflow.dataflow.targets import function_of
 from actorflow.errors import InvalidJob, OperatorFailed, RestoreFailed
 from actorflow.simulation.chance import Chance
-from actorflow.simulation.functions import function_of
 from actorflow.simulation.scenario import Input
 
 __all__ = ("InputSource", "Records", "records_of")

@@ -12,12 +12,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from actorflow.dataflow.targets import function_of
 from actorflow.errors import InvalidJob
 from actorflow.model.journal import Line
 from actorflow.simulation.acts import ENDS_AS
+from actorflow.simulation.arguments import bound
 from actorflow.simulation.course import course_of_scenario
 from actorflow.simulation.expectations import failures, needs_calm
-from actorflow.simulation.functions import bound, function_of
 from actorflow.simulation.inputs import records_of
 from actorflow.simulation.running import first_difference, many, run_course
 from actorflow.simulation.runs import Run, SeedFailed

@@ -134,12 +134,12 @@ def test_what_goes_wrong_is_told_by_its_kind() -> None:
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        ({"job": f"{HERE}:cuonting"}, "has no function 'cuonting'; did you mean 'counting'"),
-        ({"job": "nowhere.at_all:job"}, "importing it raised ModuleNotFoundError"),
-        ({"job": "no-colon"}, "names no function"),
-        ({"job": "no_such_file.py:job"}, "no file no_such_file.py"),
+        ({"job": f"{HERE}:cuonting"}, "has no function 'cuonting'; it has .*; did you mean 'counting'"),
+        ({"job": "nowhere.at_all:job"}, "there is no module"),
+        ({"job": "no-colon"}, "names no "),
+        ({"job": "no_such_file.py:job"}, r"there is no file no_such_file\.py"),
         ({"job": f"{HERE}:third", "arguments": {"number": 3}}, "must return a Job, not int"),
-        ({"arguments": {"nmae": "x"}}, "takes no argument 'nmae'; did you mean 'name'"),
+        ({"arguments": {"nmae": "x"}}, "takes no argument 'nmae', but name; did you mean 'name'"),
         ({"job": f"{HERE}:picky"}, "needs an argument 'refuses'"),
         ({"steps": (Step(when=At(1), act="rescale"),)}, "needs a parallelism"),
         ({"environment": {"checkpoints": {"evry": "1s"}}}, "evry"),
