@@ -15,8 +15,7 @@ from actorflow.cli.exits import UsageMistake
 from actorflow.cli.trials import Came, Trial, Trials
 from actorflow.config import milliseconds, parse_duration
 from actorflow.simulation.levels import Levels
-from actorflow.simulation.picture import Caption, Note, Verdict, svg
-from actorflow.simulation.picture_page import page
+from actorflow.simulation.picture import Caption, Note, Verdict, page, svg
 from actorflow.simulation.play import Played
 from actorflow.simulation.runs import StepRecord
 from actorflow.simulation.scenario import Expectation

@@ -14,12 +14,11 @@ from actorflow.model import journal
 from actorflow.model.journal import Entry, Line
 from actorflow.simulation.levels import Actor, Channel, Levels, Request, watching
 from actorflow.simulation.oracle import storm_run
-from actorflow.simulation.picture import Caption, Note, Verdict, svg
-from actorflow.simulation.picture_canvas import cut, number, text_width, wrapped
-from actorflow.simulation.picture_choice import MOST_TELLING, chosen, rooms_of
-from actorflow.simulation.picture_facts import facts_of
-from actorflow.simulation.picture_page import page
-from actorflow.simulation.picture_scale import MOST_WIDTH, scale_of
+from actorflow.simulation.picture import Caption, Note, Verdict, page, svg
+from actorflow.simulation.picture.canvas import cut, number, text_width, wrapped
+from actorflow.simulation.picture.choice import MOST_TELLING, chosen, rooms_of
+from actorflow.simulation.picture.reading import facts_of
+from actorflow.simulation.picture.scale import MOST_WIDTH, scale_of
 from actorflow.simulation.subject import Subject
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -1,7 +1,6 @@
-"""What happened, as a picture needs it: a journal turned into lanes, spans and arrows.
+"""How are facts found in a journal?
 
-Every fact refers to *moments*: the place of an entry in the journal, because many entries share an instant of virtual
-time, and their order is what one wants to see.  Times of levels are in microseconds.
+Line by line: each entry begins or ends something of :class:`~actorflow.simulation.picture.facts.Facts`.
 
 A barrier's departure is not in the journal by itself: an actor forwards it and takes its snapshot at one stroke, so it
 left with ``SnapshotTaken`` of the actor upstream.
@@ -12,183 +11,27 @@ Entries that are not known here (of later versions) are left alone; those of an 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from actorflow.model import journal
 from actorflow.model.journal import Line
 from actorflow.simulation.levels import Levels
-
-__all__ = (
-    "Arrow",
-    "Band",
-    "Blocked",
-    "Checkpoint",
-    "Commit",
-    "Facts",
-    "Lane",
-    "Lived",
-    "Snapshot",
-    "Strike",
-    "facts_of",
+from actorflow.simulation.picture.facts import (
+    DEADLY,
+    Arrow,
+    Band,
+    Blocked,
+    Checkpoint,
+    Commit,
+    Facts,
+    Key,
+    Lane,
+    Lived,
+    Snapshot,
+    Strike,
 )
 
-DEADLY = ("kill", "power_cut", "lose_disk")
-"""Verbs of the weather that end a process."""
-
-Key = tuple[str, str]
-"""A process and one of its actors, or of its channels."""
-
-
-@dataclass(slots=True, kw_only=True)
-class Band:
-    """One attempt of a process, from its claim to its end; ``how`` it ended, in a word or two."""
-
-    process: str
-    life: int
-    attempt: int
-    generation: int
-    since: int
-    until: int | None = None
-    running: int | None = None
-    restored: int | None = None
-    how: str = ""
-    killed: bool = False
-
-
-@dataclass(slots=True, kw_only=True)
-class Lived:
-    """How long an actor was there: ``since`` its state was on its way, ``started`` taking input."""
-
-    since: int
-    started: int | None = None
-    restored: int | None = None
-    finished: int | None = None
-    until: int | None = None
-
-
-@dataclass(slots=True, kw_only=True)
-class Snapshot:
-    """An actor's part of a checkpoint; the moments that did not come are ``None``."""
-
-    checkpoint: int
-    taken: int
-    settled: int | None = None
-    acknowledged: int | None = None
-    declined: int | None = None
-    bytes: int = 0
-    until: int | None = None
-    """When it was cut short: the checkpoint was aborted or the actor died."""
-
-
-@dataclass(slots=True, kw_only=True)
-class Blocked:
-    """A channel that waits for the barriers of the others, or an actor (``channel`` empty) that does."""
-
-    checkpoint: int
-    channel: str
-    since: int
-    until: int | None = None
-
-
-@dataclass(slots=True, kw_only=True)
-class Arrow:
-    """A barrier on its way: from an actor (the coordinator, where ``sender`` is empty) to an actor's channel.
-
-    ``over`` says what it overtook, if it did.
-    """
-
-    checkpoint: int
-    process: str
-    sender: str
-    receiver: str
-    channel: str
-    sent: int
-    arrived: int
-    over: str = ""
-
-
-@dataclass(slots=True, kw_only=True)
-class Lane:
-    """One actor of one process, over all its lives."""
-
-    process: str
-    actor: str
-    operators: tuple[str, ...] = ()
-    channels: list[str] = field(default_factory=list)
-    lives: list[Lived] = field(default_factory=list)
-    snapshots: list[Snapshot] = field(default_factory=list)
-    blocked: list[Blocked] = field(default_factory=list)
-    notes: list[int] = field(default_factory=list)
-
-
-@dataclass(slots=True, kw_only=True)
-class Checkpoint:
-    """A checkpoint as its coordinator sees it."""
-
-    process: str
-    checkpoint: int
-    kind: str
-    triggered: int
-    acknowledged: list[int] = field(default_factory=list)
-    manifest: int | None = None
-    completed: int | None = None
-    aborted: int | None = None
-    why: str = ""
-    lost: int | None = None
-    """When its process died before it came to an end."""
-
-    @property
-    def until(self) -> int | None:
-        """When it came to its end, whichever."""
-        ends = [end for end in (self.completed, self.aborted, self.lost) if end is not None]
-        return min(ends) if ends else None
-
-
-@dataclass(slots=True, kw_only=True)
-class Commit:
-    """What a sink did with its output: ``prepared``, ``committed`` or ``discarded``."""
-
-    process: str
-    actor: str
-    operator: str
-    at: int
-    what: str
-    checkpoint: int | None
-    count: int
-
-
-@dataclass(slots=True, kw_only=True)
-class Strike:
-    """A fault that took effect."""
-
-    at: int
-    verb: str
-    target: str
-    step: str
-
-
-@dataclass(slots=True, kw_only=True)
-class Facts:
-    """All of it."""
-
-    lines: Sequence[Line]
-    times_us: list[int]
-    levels: Levels | None
-    lanes: dict[Key, Lane] = field(default_factory=dict)
-    bands: list[Band] = field(default_factory=list)
-    checkpoints: list[Checkpoint] = field(default_factory=list)
-    arrows: list[Arrow] = field(default_factory=list)
-    commits: list[Commit] = field(default_factory=list)
-    strikes: list[Strike] = field(default_factory=list)
-    requested: list[tuple[int, str]] = field(default_factory=list)
-    troubles: list[int] = field(default_factory=list)
-    calm: int | None = None
-
-    @property
-    def processes(self) -> list[str]:
-        """Names of the processes that ran the job, in the order of their first attempt."""
-        return list(dict.fromkeys(band.process for band in self.bands))
+__all__ = ("facts_of",)
 
 
 def facts_of(lines: Sequence[Line], levels: Levels | None = None) -> Facts:
@@ -208,6 +51,7 @@ class _Reader:
     def __init__(self, facts: Facts) -> None:
         self._facts = facts
         self._lives: dict[str, int] = {}
+        self._waiting: dict[Key, list[Blocked]] = {}
         self._came: dict[tuple[str, int, str], int] = {}
         self._sent: dict[tuple[str, int, str], int] = {}
         self._arrived: dict[tuple[str, int, str], Arrow] = {}
@@ -314,8 +158,8 @@ class _Reader:
             for snapshot in lane.snapshots:
                 if snapshot.acknowledged is None and snapshot.until is None:
                     snapshot.until = at
-            for blocked in lane.blocked:
-                blocked.until = at if blocked.until is None else blocked.until
+            for blocked in self._waiting.pop((process, lane.actor), []):
+                blocked.until = at
         for checkpoint in facts.checkpoints:
             if checkpoint.process == process and checkpoint.until is None:
                 checkpoint.lost = at
@@ -421,22 +265,27 @@ class _Reader:
         self._arrived[process, number, channel] = arrow
         self._came[process, number, actor] = at
         self._facts.arrows.append(arrow)
-        lane = self._lane(process, actor)
-        if any(one.checkpoint == number and not one.channel and one.until is None for one in lane.blocked):
-            lane.blocked.append(Blocked(checkpoint=number, channel=channel, since=at))
+        if any(one.checkpoint == number for one in self._waiting.get((process, actor), ())):
+            self._block(process, actor, Blocked(checkpoint=number, channel=channel, since=at))
 
     def _align(self, at: int, process: str, number: int, actor: str) -> None:
-        lane = self._lane(process, actor)
-        lane.blocked.append(Blocked(checkpoint=number, channel="", since=at))
+        self._block(process, actor, Blocked(checkpoint=number, channel="", since=at))
         for arrow in reversed(self._facts.arrows):  # the barrier that began it has just arrived
             if (arrow.process, arrow.receiver, arrow.checkpoint) == (process, actor, number):
-                lane.blocked.append(Blocked(checkpoint=number, channel=arrow.channel, since=arrow.arrived))
+                self._block(process, actor, Blocked(checkpoint=number, channel=arrow.channel, since=arrow.arrived))
                 break
 
+    def _block(self, process: str, actor: str, blocked: Blocked) -> None:
+        self._lane(process, actor).blocked.append(blocked)
+        self._waiting.setdefault((process, actor), []).append(blocked)
+
     def _release(self, at: int, process: str, number: int, actor: str) -> None:
-        for blocked in self._lane(process, actor).blocked:
-            if blocked.checkpoint == number and blocked.until is None:
+        waiting = self._waiting.pop((process, actor), [])
+        for blocked in waiting:
+            if blocked.checkpoint == number:
                 blocked.until = at
+        if left := [blocked for blocked in waiting if blocked.until is None]:
+            self._waiting[process, actor] = left
 
     def _take(self, at: int, process: str, number: int, actor: str) -> None:
         lane = self._lane(process, actor)

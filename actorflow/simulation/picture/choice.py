@@ -13,7 +13,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from actorflow.simulation.picture_facts import Band, Facts
+from actorflow.simulation.picture.facts import Band, Facts
 
 __all__ = ("MOST_TELLING", "chosen", "rooms_of")
 

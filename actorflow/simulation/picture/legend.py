@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from actorflow.simulation.picture_canvas import text_width, wrapped
-from actorflow.simulation.picture_rows import Note
-from actorflow.simulation.picture_sheet import Sheet
+from actorflow.simulation.picture.canvas import text_width, wrapped
+from actorflow.simulation.picture.marks import Note
+from actorflow.simulation.picture.sheet import Sheet
 
 __all__ = ("Caption", "Verdict", "draw_head", "draw_legend", "draw_verdicts", "head_height")
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from actorflow.simulation.picture_canvas import Canvas, text_width
-from actorflow.simulation.picture_facts import Facts, Key, Lane
-from actorflow.simulation.picture_scale import Scale
+from actorflow.simulation.picture.canvas import Canvas, text_width
+from actorflow.simulation.picture.facts import Facts, Key, Lane
+from actorflow.simulation.picture.scale import Scale
 
 __all__ = ("GUTTER", "Sheet", "Shelf", "Strip", "milliseconds")
 
@@ -138,6 +138,10 @@ class Sheet:
     def shows(self, *moments: int | None) -> bool:
         """Whether at least one of these entries has a place in the picture."""
         return any(self.scale.shows(moment) for moment in moments)
+
+    def heading(self, y: float, text: str) -> None:
+        """The name of a row that is no lane."""
+        self.canvas.text(14, y, text, 11, "f-muted", 'font-weight="600"')
 
     def label(self, x: float, y: float, text: str, size: float, room: float, classes: str = "f-muted") -> None:
         """A text if there is room for it."""

@@ -3,7 +3,7 @@
 Virtual time is mostly quiet, and then much happens at one instant.  So a picture's time is not that of a clock: every
 entry of the journal that is worth a place gets one, in order, and the time between two of them is drawn to scale only
 while it is short.  Long waits are shortened (a *break*, with its length written into it), and so is what
-``picture_choice.py`` leaves out of a long run.
+``choice.py`` leaves out of a long run.
 
 The scale is the one at which the picture fits on a page.
 """
@@ -16,8 +16,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
-from actorflow.simulation.picture_choice import chosen, rooms_of
-from actorflow.simulation.picture_facts import Facts
+from actorflow.simulation.picture.choice import chosen, rooms_of
+from actorflow.simulation.picture.facts import Facts
 
 __all__ = ("Break", "Scale", "scale_of")
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from actorflow.model.journal import Line
-from actorflow.simulation.picture_canvas import FONT, clean
+from actorflow.simulation.picture.canvas import FONT, clean
 from actorflow.simulation.timeline import timeline
 
 __all__ = ("page",)

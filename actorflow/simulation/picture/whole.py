@@ -1,18 +1,6 @@
-"""What did a run look like?
+"""How is a picture put together?  Rows are placed from top to bottom, then drawn from the ground upwards.
 
-A picture with a lane for each actor, along virtual time: records that wait, barriers on their way, alignment, snapshots
-from their instant to durable, checkpoints from their trigger to their end, commits, and what went wrong.  From one
-picture somebody who has never heard of barriers should see how a checkpoint works.
-
-    with watching() as watched:
-        run = storm_run(subject, 7)
-    save(Path("storm.svg"), Caption(title="A storm"), run.lines, watched[-1])
-
-The same run gives the same bytes.  Where nobody watched it is drawn from the journal alone, without levels.
-
-SVG refers to nothing outside and follows the reader's choice of light or dark; ``picture_page.py`` puts it on a page
-that also tells what one points at.  Which entries are shown is for ``picture_choice.py`` to say, and where they are for
-``picture_scale.py``.
+The same run gives the same bytes.
 """
 
 from __future__ import annotations
@@ -21,26 +9,26 @@ from collections.abc import Sequence
 
 from actorflow.model.journal import Line
 from actorflow.simulation.levels import Levels
-from actorflow.simulation.picture_canvas import STYLE, Canvas, clean, number
-from actorflow.simulation.picture_facts import Facts, facts_of
-from actorflow.simulation.picture_lanes import HATCHES, draw_barriers, draw_lanes, draw_snapshots
-from actorflow.simulation.picture_legend import Caption, Verdict, draw_head, draw_legend, draw_verdicts, head_height
-from actorflow.simulation.picture_rows import (
+from actorflow.simulation.picture.barriers import draw_barriers, draw_snapshots
+from actorflow.simulation.picture.canvas import STYLE, Canvas, clean, number
+from actorflow.simulation.picture.facts import Facts
+from actorflow.simulation.picture.lanes import HATCHES, draw_lanes
+from actorflow.simulation.picture.legend import Caption, draw_head, draw_legend, draw_verdicts, head_height
+from actorflow.simulation.picture.marks import Marks
+from actorflow.simulation.picture.outside import Commits, Requests
+from actorflow.simulation.picture.reading import facts_of
+from actorflow.simulation.picture.rows import (
     BAND,
-    Commits,
-    Marks,
-    Note,
-    Requests,
     draw_axis,
     draw_bands,
     draw_breaks,
     draw_checkpoints,
     place_checkpoints,
 )
-from actorflow.simulation.picture_scale import scale_of
-from actorflow.simulation.picture_sheet import GUTTER, Sheet, milliseconds
+from actorflow.simulation.picture.scale import scale_of
+from actorflow.simulation.picture.sheet import GUTTER, Sheet, milliseconds
 
-__all__ = ("Caption", "Note", "Verdict", "svg")
+__all__ = ("svg",)
 
 LARGEST = 900_000
 """How many bytes an SVG has at most, about: levels are drawn more coarsely until it fits."""
