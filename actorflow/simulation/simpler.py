@@ -6,7 +6,17 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from actorflow.simulation.scenario import Fault
-from actorflow.simulation.weather import After, FailDisk, FailObjects, Kill, OnObject, PowerCut, Trigger, Weather
+from actorflow.simulation.weather import (
+    After,
+    FailDisk,
+    FailObjects,
+    FailRequests,
+    Kill,
+    OnObject,
+    PowerCut,
+    Trigger,
+    Weather,
+)
 
 __all__ = ("simpler_weather",)
 
@@ -25,7 +35,7 @@ def _simpler(weather: Weather) -> Iterator[Weather]:
     match weather:
         case PowerCut(when=when, machine=None, step=step):
             yield Kill(when, None, step)
-        case FailObjects(count=count) | FailDisk(count=count) if count > 1:
+        case FailObjects(count=count) | FailDisk(count=count) | FailRequests(count=count) if count > 1:
             yield replace(weather, count=1)
             yield replace(weather, count=count // 2)
 
