@@ -8,14 +8,19 @@ triggered, storage after a checkpoint that never completed.  What can be seen be
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from fnmatch import fnmatchcase
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-from actorflow.model.journal import Line
+from actorflow.simulation.expected_facts import (
+    about_checkpoint,
+    about_journal,
+    about_registry,
+    about_status,
+    about_storage,
+    times,
+)
 from actorflow.simulation.expected_values import about_output, about_state
-from actorflow.simulation.runs import CheckpointRecord, Run
+from actorflow.simulation.runs import Run
 from actorflow.simulation.scenario import (
     AboutCheckpoint,
     AboutJournal,
@@ -25,15 +30,10 @@ from actorflow.simulation.scenario import (
     AboutStatus,
     AboutStorage,
     Expectation,
-    Mention,
     Scenario,
 )
-from actorflow.simulation.scenario_entries import write_where
-from actorflow.simulation.scenario_kinds import DURATION
 
 __all__ = ("failures", "needs_calm")
-
-_MOST_TOLD = 3  # sentences about checkpoints that are alike
 
 
 def needs_calm(scenario: Scenario) -> bool:
@@ -65,7 +65,7 @@ def _unstruck(scenario: Scenario, run: Run) -> Iterator[str]:
         if fault.perhaps:
             continue
         if fault.life > run.lives:
-            yield f"[[weather]] {number}: never struck: its process lived {_times(run.lives)}; or say perhaps = true"
+            yield f"[[weather]] {number}: never struck: its process lived {times(run.lives)}; or say perhaps = true"
         elif any(fault is one for one in run.unstruck):
             yield f"[[weather]] {number}: never struck; if that may be, say perhaps = true"
 
@@ -77,168 +77,12 @@ def _judge(expectation: Expectation, folder: Path | None, calm: Run | None, stor
         case AboutState():
             return about_state(expectation, calm, storm)
         case AboutCheckpoint():
-            return _about_checkpoint(expectation, storm)
+            return about_checkpoint(expectation, storm)
         case AboutJournal():
-            return _about_journal(expectation, storm)
+            return about_journal(expectation, storm)
         case AboutStorage():
-            return _about_storage(expectation, storm)
+            return about_storage(expectation, storm)
         case AboutRegistry():
-            return _about_registry(expectation, storm)
+            return about_registry(expectation, storm)
         case AboutStatus():
-            return _about_status(expectation, storm)
-
-
-# ── checkpoints ──────────────────────────────────────────────────────────────────────────────
-
-
-def _about_checkpoint(about: AboutCheckpoint, run: Run) -> Iterator[str]:
-    if about.checkpoint is None:
-        completed = [record for record in run.checkpoints if record.completed_at_ms is not None]
-        if not completed:
-            yield "no checkpoint was completed"
-        wrong = [sentence for record in completed for sentence in _completed(about, record)]
-        yield from wrong[:_MOST_TOLD]
-        if len(wrong) > _MOST_TOLD:
-            yield f"… and {len(wrong) - _MOST_TOLD} more of them"
-        return
-    name = f"checkpoint {about.checkpoint}"
-    records = [record for record in run.checkpoints if record.checkpoint == about.checkpoint]
-    done = [record for record in records if record.completed_at_ms is not None]
-    if not records:
-        numbers = ", ".join(str(number) for number in dict.fromkeys(one.checkpoint for one in run.checkpoints))
-        yield f"{name} was never triggered, only {numbers or 'none'}"
-    elif about.aborted is not None or about.declined_by is not None:
-        reasons = [record.why for record in records if record.why]
-        if about.aborted is not None and about.aborted not in reasons:
-            yield f"{name} was not aborted because of {about.aborted}, but {', '.join(reasons) or _fate(records)}"
-        decliners = [actor for record in records for actor in record.declined]
-        if about.declined_by is not None and not any(_is_of(actor, about.declined_by) for actor in decliners):
-            yield f"{name} was not declined by {about.declined_by}, but by {', '.join(decliners) or 'nobody'}"
-    elif not done:
-        yield f"{name} did not complete: {_fate(records)}"
-    else:
-        yield from _completed(about, done[-1])
-
-
-def _is_of(actor: str, name: str) -> bool:
-    return name in {actor, actor.rpartition("/")[0]}
-
-
-def _fate(records: Sequence[CheckpointRecord]) -> str:
-    last = records[-1]
-    if last.completed_at_ms is not None:
-        return "it completed"
-    return f"it was aborted because of {last.why}" if last.why else "its process ended before it did"
-
-
-def _completed(about: AboutCheckpoint, record: CheckpointRecord) -> Iterator[str]:
-    name, duration, size = f"checkpoint {record.checkpoint}", record.duration_ms, record.bytes
-    assert duration is not None
-    if about.kind is not None and record.kind != about.kind:
-        yield f"{name} is {record.kind} and not {about.kind}"
-    if about.completes_within_ms is not None and duration > about.completes_within_ms:
-        yield f"{name} took {duration} ms, and not {DURATION.write(about.completes_within_ms)} at most"
-    if about.takes_at_least_ms is not None and duration < about.takes_at_least_ms:
-        yield f"{name} took {duration} ms, and not {DURATION.write(about.takes_at_least_ms)} at least"
-    if about.bytes_at_least is not None and size < about.bytes_at_least:
-        yield f"{name} has {size} bytes, and not {about.bytes_at_least} at least"
-    if about.bytes_at_most is not None and size > about.bytes_at_most:
-        yield f"{name} has {size} bytes, and not {about.bytes_at_most} at most"
-    if about.actors is not None and sorted(record.acknowledged) != sorted(about.actors):
-        yield f"{name} holds {', '.join(sorted(record.acknowledged))} and not {', '.join(sorted(about.actors))}"
-
-
-# ── journal ──────────────────────────────────────────────────────────────────────────────────
-
-
-def _about_journal(about: AboutJournal, run: Run) -> Iterator[str]:
-    name = _entry_told(about.entry, about.where)
-    found = [place for place, line in enumerate(run.lines) if _fits(line, about.entry, about.where)]
-    least = about.at_least if about.at_least is not None else int(about.at_most is None)
-    if about.before is not None or about.after is not None:
-        least = max(least, 1)
-    if len(found) < least:
-        others = sum(line.name == about.entry for line in run.lines) - len(found)
-        beside = f" ({_times(others)} with other fields)" if others else ""
-        yield f"{name} is in the journal {_times(len(found))}{beside}, and not at least {_times(least)}"
-    if about.at_most is not None and len(found) > about.at_most:
-        yield f"{name} is in the journal {_times(len(found))}, and not at most {_times(about.at_most)}"
-    for mention, comes, sooner in ((about.before, "before", False), (about.after, "after", True)):
-        if mention is not None:
-            other = _entry_told(mention.entry, mention.where)
-            for place in found:
-                line = run.lines[place]
-                fits = _fits_with(mention, line)
-                is_earlier = any(map(fits, run.lines[:place]))
-                if sooner != is_earlier or (not sooner and not any(map(fits, run.lines[place + 1 :]))):
-                    yield f"{name} in line {line.sequence}, at {line.at_ms} ms, does not come {comes} {other}"
-                    break
-
-
-def _fits(line: Line, entry: str, where: Mapping[str, Any]) -> bool:
-    return line.name == entry and all(getattr(line.entry, name) == value for name, value in where.items())
-
-
-def _fits_with(mention: Mention, line: Line) -> Callable[[Line], bool]:
-    where = {**mention.where, **{name: getattr(line.entry, name) for name in mention.same}}
-    return lambda other: _fits(other, mention.entry, where)
-
-
-def _entry_told(entry: str, where: Mapping[str, Any]) -> str:
-    said = ", ".join(f"{name} = {value!r}" for name, value in write_where(where).items())
-    return f"{entry} ({said})" if said else entry
-
-
-def _times(count: int) -> str:
-    return "once" if count == 1 else f"{count} times"
-
-
-# ── storage and the end ──────────────────────────────────────────────────────────────────────
-
-
-def _about_storage(about: AboutStorage, run: Run) -> Iterator[str]:
-    if about.on_disk:
-        there, place = run.disk, "on the disk in the end"
-    elif about.after_checkpoint not in run.storage:
-        yield f"nobody looked at the storage {_when(about.after_checkpoint)}: it never completed"
-        return
-    else:
-        there, place = run.storage[about.after_checkpoint], f"in storage {_when(about.after_checkpoint)}"
-    found = sorted(name for name in there if fnmatchcase(name, about.pattern))
-    shown = f" ({', '.join(found[:5])}{' …' if len(found) > 5 else ''})" if found else ""
-    if about.names is not None:
-        if found != sorted(about.names):
-            expected = ", ".join(about.names) or "nothing"
-            yield f"{about.pattern} {place} is {', '.join(found) or 'nothing'}, and not {expected}"
-        return
-    least = about.at_least if about.at_least is not None else int(about.at_most is None)
-    if len(found) < least:
-        yield f"{about.pattern} is there {_times(len(found))} {place}, and not at least {_times(least)}{shown}"
-    if about.at_most is not None and len(found) > about.at_most:
-        yield f"{about.pattern} is there {_times(len(found))} {place}, and not at most {_times(about.at_most)}{shown}"
-
-
-def _about_registry(about: AboutRegistry, run: Run) -> Iterator[str]:
-    if about.after_checkpoint not in run.retained:
-        yield f"nobody looked at what is retained {_when(about.after_checkpoint)}: it never completed"
-    elif (there := run.retained[about.after_checkpoint]) != tuple(sorted(about.retained)):
-        yield f"retained {_when(about.after_checkpoint)} is {_numbers(there)} and not {_numbers(about.retained)}"
-
-
-def _numbers(numbers: Sequence[int]) -> str:
-    return ", ".join(map(str, numbers)) or "nothing"
-
-
-def _when(checkpoint: int | None) -> str:
-    return "in the end" if checkpoint is None else f"after checkpoint {checkpoint}"
-
-
-def _about_status(about: AboutStatus, run: Run) -> Iterator[str]:
-    if about.status is not None and run.status != about.status:
-        yield f"the job is {run.status} and not {about.status}{f': {run.error}' if run.error else ''}"
-    if about.lives is not None and run.lives != about.lives:
-        yield f"its process lived {_times(run.lives)} and not {_times(about.lives)}"
-    if about.attempts is not None and run.attempts != about.attempts:
-        yield f"{run.attempts} attempts began and not {about.attempts}"
-    if about.message_contains is not None and about.message_contains not in run.error:
-        yield f"the job's error does not say {about.message_contains!r}, but {run.error or 'nothing'}"
+            return about_status(expectation, storm)

@@ -17,7 +17,7 @@ from actorflow.dataflow.targets import function_of
 from actorflow.simulation.digest import canonical
 from actorflow.simulation.runs import Run
 from actorflow.simulation.scenario import AboutOutput, AboutState
-from actorflow.simulation.scenario_subjects import SAME
+from actorflow.simulation.scenario_words import SAME
 from actorflow.simulation.subject import canonical_row
 
 __all__ = ("about_output", "about_state")

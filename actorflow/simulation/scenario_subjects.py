@@ -10,8 +10,6 @@ from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
 from typing import Any
 
-from actorflow.errors import AbortReason
-from actorflow.model.elements import Alignment, CheckpointKind
 from actorflow.simulation.scenario import (
     AboutCheckpoint,
     AboutJournal,
@@ -22,122 +20,11 @@ from actorflow.simulation.scenario import (
     AboutStorage,
     Expectation,
 )
-from actorflow.simulation.scenario_entries import ENTRY, FIELDS_OF, MENTION, read_where, write_where
-from actorflow.simulation.scenario_kinds import (
-    COUNT,
-    DURATION,
-    FUNCTION,
-    NAME,
-    OPEN,
-    SIZE,
-    SOME_DURATION,
-    TEXT,
-    VALUES,
-    WHOLE,
-    Kind,
-    a_list_of,
-    one_of,
-)
-from actorflow.simulation.scenario_tables import Table, Word, write_words
+from actorflow.simulation.scenario_entries import FIELDS_OF, read_where, write_where
+from actorflow.simulation.scenario_tables import Table, write_words
+from actorflow.simulation.scenario_words import EVERY_SINK, SAME, SUBJECTS
 
-__all__ = ("SAME", "SUBJECTS", "read_expectation", "write_expectation")
-
-SAME, AT_LEAST, EVERY_SINK = "same as the calm run", "at least the calm run", "every sink"
-EVERY = "every"
-
-
-def _checkpoint(value: Any) -> int | None:
-    if value == EVERY:
-        return None
-    if isinstance(value, str):
-        raise ValueError(f"must be the number of a checkpoint, or {EVERY!r}")
-    return int(COUNT.read(value))
-
-
-def _keys(value: Any) -> tuple[tuple[Any, Any], ...]:
-    if isinstance(value, Mapping):
-        pairs = tuple(value.items())
-    else:
-        said = VALUES.read(value)
-        if any(not isinstance(pair, list) or len(pair) != 2 for pair in said):
-            raise ValueError("must be a table of keys, or a list of [key, value]")
-        pairs = tuple((key, one) for key, one in said)
-    if not pairs:
-        raise ValueError("must not be empty")
-    return pairs
-
-
-def _keys_back(pairs: tuple[tuple[Any, Any], ...]) -> Any:
-    names = [key for key, _ in pairs]
-    if all(isinstance(name, str) for name in names) and len(dict.fromkeys(names)) == len(names):
-        return dict(pairs)
-    return [list(pair) for pair in pairs]
-
-
-def _some_values(value: Any) -> tuple[Any, ...]:
-    if not (values := VALUES.read(value)):
-        raise ValueError("must not be empty")
-    return tuple(values)
-
-
-_HOW_OFTEN = (Word("at_least", "at_least", COUNT), Word("at_most", "at_most", WHOLE))
-SUBJECTS: dict[type[Expectation], tuple[Word, ...]] = {
-    AboutOutput: (
-        Word("output", "compare", one_of((SAME, AT_LEAST, EVERY_SINK))),
-        Word("sink", "sink", NAME),
-        Word("rows", "rows", VALUES),
-        Word("contains", "contains", Kind(_some_values, list)),
-        Word("count", "count", WHOLE),
-        Word("doubled_at_least", "doubled_at_least", COUNT),
-        Word("invariant", "invariant", FUNCTION),
-    ),
-    AboutState: (
-        Word("state", "state", NAME),
-        Word("compare", "compare", one_of((SAME,))),
-        Word("keys", "keys", Kind(_keys, _keys_back)),
-    ),
-    AboutCheckpoint: (
-        Word(
-            "checkpoint",
-            "checkpoint",
-            Kind(_checkpoint, lambda number: EVERY if number is None else number),
-            required=True,
-        ),
-        Word("kind", "kind", one_of((*(kind.value for kind in CheckpointKind), *(way.value for way in Alignment)))),
-        Word("completes_within", "completes_within_ms", DURATION),
-        Word("takes_at_least", "takes_at_least_ms", SOME_DURATION),
-        Word("bytes_at_least", "bytes_at_least", SIZE),
-        Word("bytes_at_most", "bytes_at_most", SIZE),
-        Word("actors", "actors", a_list_of(NAME)),
-        Word("aborted", "aborted", one_of(AbortReason.__members__)),
-        Word("declined_by", "declined_by", NAME),
-    ),
-    AboutJournal: (
-        Word("journal", "entry", ENTRY),
-        Word("where", "where", OPEN),
-        *_HOW_OFTEN,
-        Word("before", "before", MENTION),
-        Word("after", "after", MENTION),
-    ),
-    AboutStorage: (
-        Word("storage", "pattern", NAME),
-        Word("disk", "disk", NAME),
-        Word("after_checkpoint", "after_checkpoint", COUNT),
-        Word("names", "names", a_list_of(NAME, empty=True)),
-        *_HOW_OFTEN,
-    ),
-    AboutRegistry: (
-        Word("retained", "retained", a_list_of(COUNT, empty=True)),
-        Word("after_checkpoint", "after_checkpoint", COUNT),
-    ),
-    AboutStatus: (
-        Word("status", "status", one_of(("FINISHED", "STOPPED", "CANCELED", "FAILED", "FENCED"))),
-        Word("lives", "lives", COUNT),
-        Word("attempts", "attempts", COUNT),
-        Word("message_contains", "message_contains", TEXT),
-    ),
-}
-"""The words of each subject."""
+__all__ = ("read_expectation", "write_expectation")
 
 _MAKES: dict[str, type[Expectation]] = {
     "output": AboutOutput,

@@ -9,7 +9,7 @@ import pytest
 import actorflow as af
 from actorflow.connectors import generator
 from actorflow.connectors.memory import collect
-from actorflow.errors import InvalidScenario
+from actorflow.errors import InvalidConfig, InvalidScenario
 from actorflow.simulation.play import play_seed, prepare
 from actorflow.simulation.scenario_cast import check_cast
 from actorflow.simulation.scenario_reading import parse_scenario
@@ -130,6 +130,12 @@ def test_output_and_state_of_a_job_without_any_are_refused() -> None:
         "x.toml [[expect]] 1: the job 'silent' has no sink, so there is no output",
         "x.toml [[expect]] 2: the job 'silent' keeps no state by key, so there is none in the end",
     ] == refusals(body, silent)
+
+
+def test_storage_of_a_job_without_any_is_refused() -> None:
+    body = 'checkpoints = { storage = "none" }\n[[expect]]\nstorage = "chk-*"\nat_most = 0\n'
+    with pytest.raises(InvalidConfig, match="storage"):
+        prepare(parse_scenario(HEAD + body))
 
 
 def test_all_is_told_at_once_and_before_anything_runs() -> None:

@@ -413,9 +413,8 @@ def test_every_scenario_in_the_guide_is_read() -> None:
 
 
 def test_the_guide_names_every_word() -> None:
-    from actorflow.simulation.scenario_subjects import SUBJECTS
     from actorflow.simulation.scenario_weather import VERBS
-    from actorflow.simulation.scenario_words import CALM, INPUT, OUTPUT, SCHEDULE, SEEDS, STEP, TOP
+    from actorflow.simulation.scenario_words import CALM, INPUT, OUTPUT, SCHEDULE, SEEDS, STEP, SUBJECTS, TOP
 
     text = (BOOK / "README.md").read_text(encoding="utf-8")
     tables: list[tuple[Any, ...]] = [TOP, SEEDS, CALM, SCHEDULE, INPUT, OUTPUT, STEP, *SUBJECTS.values()]

@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 from actorflow.cli.exits import Exit, exit_code_of
 from actorflow.errors import InvalidScenario
 from actorflow.simulation.scenario_reading import parse_scenario, read_scenario
-from actorflow.simulation.scenario_subjects import SUBJECTS
 from actorflow.simulation.scenario_triggers import OPERATIONS
 from actorflow.simulation.scenario_weather import VERBS
-from actorflow.simulation.scenario_words import CALM, INPUT, OUTPUT, SCHEDULE, SEEDS, STEP, TOP
+from actorflow.simulation.scenario_words import CALM, INPUT, OUTPUT, SCHEDULE, SEEDS, STEP, SUBJECTS, TOP
 from actorflow.simulation.scenario_writing import toml_value, write_scenario
 
 HEAD = 'title = "t"\njob = "a.b:c"\n'
