@@ -70,10 +70,15 @@ def nowhere(row: tuple[int, int]) -> None:
     raise AssertionError("a stand-in takes this place")
 
 
+def running_sums(job: af.Job) -> af.Stream[tuple[int, int]]:
+    """Numbers at a pace, and their running sums by key."""
+    numbers = job.read(generator.numbers(RECORDS, splits=3, per_second=600), name="numbers")
+    return numbers.key_by(six).stateful_map(add, name="sum")
+
+
 def sums() -> af.Job:
     job = af.Job("sums")
-    stream = job.read(generator.numbers(RECORDS), name="numbers").key_by(six).stateful_map(add, name="sum")
-    stream.write(function.call(nowhere), name="rows")
+    running_sums(job).write(function.call(nowhere), name="rows")
     return job
 
 

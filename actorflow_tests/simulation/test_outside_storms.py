@@ -11,7 +11,9 @@ import pytest
 import actorflow as af
 from actorflow.connectors import generator
 from actorflow.simulation import BrokerSink, DatabaseSink
+from actorflow.simulation.oracle import run_seed
 from actorflow.simulation.scenario import AboutJournal, AboutOutput, AboutStatus, Output, Step
+from actorflow.simulation.subject import Subject
 from actorflow.simulation.weather import (
     After,
     At,
@@ -28,29 +30,26 @@ from actorflow.simulation.weather import (
     Stall,
     Weather,
 )
-from actorflow_tests.simulation.outside_jobs import RECORDS, add, played, scenario, six, storm, sums
+from actorflow_tests.simulation.outside_jobs import RECORDS, played, running_sums, scenario, six, storm, sums
 
 FEW, MANY = 2, 100
 
 
 def to_topic() -> af.Job:
     job = af.Job("to-topic")
-    stream = job.read(generator.numbers(RECORDS), name="numbers").key_by(six).stateful_map(add, name="sum")
-    stream.write(BrokerSink("sums", partitions=2, key=lambda row: six(row[0])), name="rows")
+    running_sums(job).write(BrokerSink("sums", partitions=2, key=lambda row: six(row[0])), name="rows")
     return job
 
 
 def to_table_by_key() -> af.Job:
     job = af.Job("to-table-by-key")
-    stream = job.read(generator.numbers(RECORDS), name="numbers").key_by(six).stateful_map(add, name="sum")
-    stream.write(DatabaseSink("sums", key=lambda row: row[0]), name="rows")
+    running_sums(job).write(DatabaseSink("sums", key=lambda row: row[0]), name="rows")
     return job
 
 
 def prepared() -> af.Job:
     job = af.Job("prepared")
-    stream = job.read(generator.numbers(RECORDS), name="numbers").key_by(six).stateful_map(add, name="sum")
-    stream.write(DatabaseSink("sums", prepare=True), name="rows")
+    running_sums(job).write(DatabaseSink("sums", prepare=True), name="rows")
     return job
 
 
@@ -89,6 +88,18 @@ def test_a_job_between_broker_and_database_survives_many_storms(name: str) -> No
         faults += survive(name, seed)
     assert faults.keys() >= {"kill", "lose_answer", "fail", "stall", "partition", "replace", "slow"}
     assert faults["kill"] >= MANY // 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", JOBS)
+def test_a_job_between_broker_and_database_survives_the_storms_of_the_swarm(name: str) -> None:
+    build, outputs, service = JOBS[name]
+    subject = Subject(build, outputs={one.sink: one.stand_in for one in outputs})
+    assert subject.shape.service is service
+    faults: Counter[str] = Counter()
+    for seed in range(1, 31):
+        faults += run_seed(subject, seed).faults
+    assert faults["kill"] >= 30
 
 
 # ── stories ──────────────────────────────────────────────────────────────────────────────────
