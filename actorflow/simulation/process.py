@@ -193,6 +193,8 @@ class Process:
 
     def unreachable(self, service: Service) -> Way | None:
         """Which way a partition cuts it off from a service just now."""
+        if not self.cut_off:
+            return None
         until, way = self.cut_off.get(service, _NEVER)
         return way if until > self.universe.loop.time() else None
 
