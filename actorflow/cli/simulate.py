@@ -62,8 +62,10 @@ def simulate_target(
         raise UsageMistake("--save says where --shrink keeps what is left: add --shrink")
     trials = Trials(target, arguments)
     if trials.is_recording(target):
-        if seed is not None or seeds is not None or shrink or picture is not None:
+        if seed is not None or seeds is not None or shrink:
             raise UsageMistake(f"{target} is a recorded run: it is replayed as it was, without seeds")
+        if picture is not None or since is not None or until is not None:
+            raise UsageMistake("--picture draws what the simulator has seen, and not a recorded run")
         from actorflow.cli.replay import replay_file
 
         return replay_file(Path(target), as_json=as_json)

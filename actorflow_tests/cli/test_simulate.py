@@ -220,7 +220,7 @@ def test_what_failed_is_drawn_with_what_is_wrong(shell: Shell) -> None:
     assert said.code == 1
     drawn = (shell.folder / "it.svg").read_text()
     assert ">failed</text>" in drawn
-    assert "journal CheckpointCompleted, at least 900: CheckpointCompleted is in the journal" in drawn
+    assert "CheckpointCompleted, at least 900: CheckpointCompleted is in the journal" in drawn
 
     small(shell)
     assert shell("simulate", "small.py:wrong", "--seed", "1", "--picture", "it.svg").code == 1
@@ -268,6 +268,24 @@ def test_an_invalid_scenario_is_told_by_a_child_as_by_ourselves(shell: Shell) ->
         said = shell("simulate", "stories", "--jobs", jobs)
         assert said.code == 2
         assert "no function 'nobody'" in said.err
+
+
+def test_a_recorded_run_is_replayed_alone_or_among_the_scenarios_of_a_folder(shell: Shell) -> None:
+    (shell.folder / "stories").mkdir()
+    assert shell("run", "jobs.py:count", "--record", "stories/monday.run", "--json", "--", "text").code == 0
+
+    alone = shell("simulate", "stories/monday.run", "--json")
+    assert alone.code == 0
+    assert alone.last["same"]
+
+    among = shell("simulate", "stories", "--json")
+    assert among.code == 0
+    (one,) = among.last["scenarios"]
+    assert (one["file"], one["title"], one["seeds"]) == ("stories/monday.run", "a recorded run", 1)
+    assert "a recorded run" in shell("simulate", "stories").out
+    for wrong in (["--seed", "1"], ["--seeds", "2"], ["--shrink"], ["--picture", "it.svg"]):
+        assert shell("simulate", "stories/monday.run", *wrong).code == 2
+    assert shell("simulate", "stories", "--picture", "it.svg").code == 2
 
 
 # ── children ─────────────────────────────────────────────────────────────────────────────────
