@@ -386,7 +386,7 @@ class Universe:
                     self.weather_struck("partition", target.name)
             case Stall(service=service, ms=ms):
                 self.stalled[service] = self.loop.time() + ms / 1e3
-                self.weather_struck("stall", service)
+                self.weather_struck("stall", service.value)
             case Rewind(service=service, pattern=pattern, count=count):
                 outside = self._outside.get(service)
                 for lost in [] if outside is None else outside.rewind(pattern, count):

@@ -220,6 +220,38 @@ def test_a_topic_that_lost_what_was_read_fails_the_job_by_topic_partition_and_of
     assert not told.failures, told
 
 
+def test_rows_that_the_broker_had_confirmed_and_lost_fail_the_job_by_topic_partition_and_offsets() -> None:
+    told = played(
+        scenario(
+            [Rewind(After("ManifestWritten", {"checkpoint": 2}), Service.BROKER, "rows/*", 3)],
+            outputs=(Output(sink="rows", stand_in="broker"),),
+            settings={"restart": "none"},
+            expectations=(
+                AboutStatus(status="FAILED", message_contains="the broker lost some of rows/0 offsets"),
+                AboutJournal(entry="WeatherStruck", where={"verb": "rewind"}, at_least=1),
+            ),
+        ),
+        14,
+    )
+    assert not told.failures, told
+
+
+def test_a_database_that_was_set_back_fails_the_job_by_its_table_and_its_ledger() -> None:
+    told = played(
+        scenario(
+            [Rewind(After("SinkCommitted", occurrence=4), Service.DATABASE, "*", 3)],
+            outputs=(Output(sink="rows", stand_in="database"),),
+            settings={"restart": "none"},
+            expectations=(
+                AboutStatus(status="FAILED", message_contains="committed to rows are gone: the database has forgotten"),
+                AboutJournal(entry="WeatherStruck", where={"verb": "rewind"}, at_least=1),
+            ),
+        ),
+        15,
+    )
+    assert not told.failures, told
+
+
 def test_a_time_limit_below_what_a_checkpoint_may_take_is_refused_before_anything_is_written() -> None:
     told = played(
         scenario(
