@@ -72,7 +72,7 @@ class HomeView:
         if name not in objects:
             return None
         manifest = decode_manifest(objects[name], name)
-        pairs: dict[tuple[str, str, bytes], tuple[Any, Any]] = {}
+        tables: dict[tuple[str, str], dict[bytes, tuple[Any, Any]]] = {}
 
         def data_of(handle: Handle) -> bytes:
             if isinstance(handle, InlineHandle):
@@ -84,11 +84,12 @@ class HomeView:
             for subtask in operator.subtasks:
                 for handle in subtask.keyed:
                     for block in read_blocks(codec, operator.operator, [data_of(handle)]):
+                        table = tables.setdefault((operator.operator, block.state), {})
                         for token, value in zip(block.tokens, block.values, strict=True):
-                            key = (operator.operator, block.state, bytes_of_token(token))
-                            assert key not in pairs, f"{key} is held by two subtasks"
-                            pairs[key] = token, value
-        return _state_of(pairs, codec)
+                            key = bytes_of_token(token)
+                            assert key not in table, f"{operator.operator}.{block.state}: {key!r} is held twice"
+                            table[key] = token, value
+        return _state_of(tables, codec)
 
     def _objects(self) -> dict[str, bytes]:
         location = self._location
@@ -104,11 +105,13 @@ class HomeView:
         return {name.removeprefix(root): data for name, data in found.items() if name.startswith(root)}
 
 
-def _state_of(pairs: dict[tuple[str, str, bytes], tuple[Any, Any]], codec: Codec) -> FinalState:
+def _state_of(tables: dict[tuple[str, str], dict[bytes, tuple[Any, Any]]], codec: Codec) -> FinalState:
     state = FinalState()
-    for key in sorted(pairs):
-        token, value = pairs[key]
-        operator, name, _ = key
-        state.encoded[key] = canonical(value)
-        state.values.setdefault(f"{operator}.{name}", []).append((key_of_token(token, codec.registry), value))
+    for operator, name in sorted(tables):
+        table = tables[operator, name]
+        values = state.values[f"{operator}.{name}"] = []
+        for key in sorted(table):
+            token, value = table[key]
+            state.encoded[operator, name, key] = canonical(value)
+            values.append((key_of_token(token, codec.registry), value))
     return state

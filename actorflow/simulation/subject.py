@@ -37,6 +37,8 @@ __all__ = ("Subject", "canonical_row", "canonical_rows")
 
 _PART = re.compile(r"part-\d+-(\d+)")
 _PLAIN = frozenset({str, int, float, bool, bytes, type(None)})
+_ONE_FORM = frozenset({str, int, bytes, type(None)})
+"""Of these, equal values are of one type and of one form."""
 
 
 class Subject:
@@ -200,10 +202,21 @@ def _runs_as_it_is(sink: Sink[Any]) -> bool:
 def canonical_rows(rows: list[Any]) -> Counter[bytes]:
     """Rows as they are compared, each as ``canonical_row`` says, and how often it is there."""
     fields = chain.from_iterable(rows) if {tuple}.issuperset(map(type, rows)) else rows
-    if not _PLAIN.issuperset(map(type, fields)):
+    kinds = set(map(type, fields))
+    if not kinds <= _PLAIN:
         return Counter(map(canonical_row, rows))
-    # The same at once: no line of what stands for a plain value ends within it.
-    return Counter("\n".join(map(repr, rows)).encode("utf-8", "surrogatepass").split(b"\n") if rows else ())
+    global _last  # noqa: PLW0603  # it only saves time: most runs come to the same as the one before
+    counted = Counter(rows) if kinds <= _ONE_FORM else None
+    if counted is None or not dict.__eq__(counted, _last[0]):
+        # The same at once: no line of what stands for a plain value ends within it.
+        lines = "\n".join(map(repr, rows)).encode("utf-8", "surrogatepass").split(b"\n") if rows else ()
+        if counted is None:
+            return Counter(lines)
+        _last = counted, Counter(lines)
+    return _last[1].copy()
+
+
+_last: tuple[Counter[Any], Counter[bytes]] = Counter(), Counter()
 
 
 def canonical_row(row: Any) -> bytes:
