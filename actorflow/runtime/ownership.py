@@ -182,9 +182,7 @@ class Ownership:
         home, store = self.home, self._store
         match effect:
             case fencing.ListOwners():
-                names = await self._patiently("list", home.owners_prefix, lambda: store.list(home.owners_prefix))
-                claimed = [home.generation_of(name) for name in names]
-                return fencing.OwnersListed(tuple(sorted(one for one in claimed if one is not None)))
+                return await self._owners()
             case fencing.WriteClaim(claim):
                 body = seal("claim", 1, self._codec.encode(claim.to_fields()))
                 return fencing.ClaimAnswered(await self._put(home.owner(claim.generation), body))
@@ -327,6 +325,24 @@ class Ownership:
             f"this one (generation {self.generation}); this process commits and deletes nothing any more",
             generation=by_generation,
         )
+
+    async def newer_owner(self) -> Fenced | None:
+        """Look whether somebody took the home over meanwhile; nobody can tell while storage does not answer.
+
+        For whoever finds things gone that were there: one that stalled while it restored is not told otherwise.
+        """
+        ours = self._machine.generation
+        try:
+            newest = max((await self._owners()).generations, default=0)
+        except StorageFailed:
+            return None
+        return await self._fenced(newest) if ours is not None and newest > ours else None
+
+    async def _owners(self) -> fencing.OwnersListed:
+        prefix = self.home.owners_prefix
+        names = await self._patiently("list", prefix, lambda: self._store.list(prefix))
+        claimed = [self.home.generation_of(name) for name in names]
+        return fencing.OwnersListed(tuple(sorted(one for one in claimed if one is not None)))
 
     def _announce(self, entry: journal.Entry) -> None:
         self._world.observer.announce(entry)

@@ -244,6 +244,9 @@ class Supervisor:
 
     async def _end_failed(self, error: Exception) -> None:
         cause = _cause(error)
+        if isinstance(cause, RestoreFailed) and (fenced := await self._ownership.newer_owner()) is not None:
+            # It stalled, and what it was about to restore is gone because its successor needs it no more.
+            fenced.__cause__, error, cause = error, fenced, fenced
         if isinstance(cause, Fenced):
             self.failure = cause
             self.life.go(JobStatus.FENCED)

@@ -1012,6 +1012,33 @@ def test_r111_a_process_that_stalled_is_fenced_by_the_one_that_started_after_it(
         play(story, seed)
 
 
+def test_a_process_that_stalled_while_it_restored_is_fenced_though_what_it_needs_is_gone() -> None:
+    async def story(universe: Universe) -> None:
+        sink = memory.collect()
+        checkpoints = af.Checkpoints(storage="/c", every=timedelta(milliseconds=50), inline_below=0)
+        settings = af.Environment(checkpoints=checkpoints, restart=af.NoRestart())
+        first = await start(universe, endless(sink), settings, process="first")
+        while not completed(universe):
+            await asyncio.sleep(0.01)
+        first.kill()
+        await first.wait()
+        universe.expect(Pause(After("ActorRestored", process="one"), "one", 5_000))
+        one = await start(universe, endless(sink), settings, process="one")
+        while not any(struck.verb == "pause" for struck in entries(universe, journal.WeatherStruck)):
+            await asyncio.sleep(0.01)
+        two = await start(universe, endless(sink), settings, process="two")
+        outcome = await one.wait()
+        assert isinstance(outcome.error, af.Fenced), outcome
+        assert "two" in str(outcome.error)
+        assert isinstance(outcome.error.__cause__, af.RestoreFailed)
+        assert not entries(universe, journal.JobFailed)
+        two.kill()
+        await two.wait()
+
+    for seed in seeds(3):
+        play(story, seed)
+
+
 def test_r113_owners_that_take_over_from_each_other_at_other_parallelisms_show_each_row_once() -> None:
     async def story(universe: Universe) -> None:
         sink = memory.collect()
