@@ -133,6 +133,7 @@ def _make(trials: Trials, asked: Sequence[Trial], processes: int) -> dict[Trial,
 
     def tell(trial: Trial, one: Came) -> None:
         nonlocal failures
+        one.played = None  # all that many runs saw would fill the memory
         came[trial] = one
         failures += bool(one.failures)
         if sys.stderr.isatty():
