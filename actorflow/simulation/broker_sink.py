@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
 from typing import Any, Literal
 from urllib.parse import quote
 from zlib import crc32
@@ -96,8 +97,8 @@ class BrokerSink(TransactionalSink[Any]):
     async def open(self, context: SinkContext) -> TransactionalWriter[Any]:
         """Create the topic unless it is there; refuse a time limit that is too short."""
         client, clock = SimulatedBrokerClient(context.world), context.world.clock
-        await patiently(clock, lambda: client.create_topic(self.topic, self.partitions))
-        partitions = await patiently(clock, lambda: client.partitions(self.topic))
+        await patiently(clock, partial(client.create_topic, self.topic, self.partitions))
+        partitions = await patiently(clock, partial(client.partitions, self.topic))
         if (needed := context.commits_within) is not None and self.timeout_ms < needed / timedelta(milliseconds=1):
             raise InvalidConfig(
                 f"operator {context.operator!r}: a checkpoint may take {needed} from one barrier to its commit, and the"
@@ -113,17 +114,14 @@ class BrokerSink(TransactionalSink[Any]):
         """Return the rows that a committed reader sees now, partition by partition."""
         client, clock = SimulatedBrokerClient(world), world.clock
         try:
-            count = await patiently(clock, lambda: client.partitions(self.topic))
+            count = await patiently(clock, partial(client.partitions, self.topic))
         except ObjectMissing:
             return []
         rows: list[Any] = []
         for partition in range(count):
-            offset = (await patiently(clock, lambda at=partition: client.offsets(self.topic, at))).first  # type: ignore[misc]
+            offset = (await patiently(clock, partial(client.offsets, self.topic, partition))).first
             while True:
-                fetched = await patiently(
-                    clock,
-                    lambda at=partition, of=offset: client.read(self.topic, at, of, most=10_000),  # type: ignore[misc]
-                )
+                fetched = await patiently(clock, partial(client.read, self.topic, partition, offset, most=10_000))
                 rows += [self.codec.decode(record.value, self.topic) for record in fetched.records]
                 if fetched.next_offset == offset:
                     break
@@ -150,12 +148,8 @@ class _Open:
         for partition in sorted(self._waiting):
             while messages := self._waiting.get(partition):
                 batch, sequence = tuple(messages[:BATCH]), self._sent.get(partition, 0)
-                await patiently(
-                    context.world.clock,
-                    lambda at=partition, batch=batch, sequence=sequence: self._client.append(  # type: ignore[misc]
-                        self.producer, self._topic, at, batch, sequence=sequence
-                    ),
-                )
+                append = partial(self._client.append, self.producer, self._topic, partition, batch, sequence=sequence)
+                await patiently(context.world.clock, append)
                 del messages[: len(batch)]
                 self.waiting -= len(batch)
                 self._sent[partition] = sequence + len(batch)
@@ -227,7 +221,7 @@ class _BrokerWriter(TransactionalWriter[Any]):
     async def _check_open(self, producer: Producer) -> None:
         """Let the checkpoint fail while the rows can be written again, if the broker has ended the transaction."""
         name = producer.transactional_id
-        found = await patiently(self._context.world.clock, lambda: self._client.transactions(name))
+        found = await patiently(self._context.world.clock, partial(self._client.transactions, name))
         state = next((one.state for one in found if one.producer == producer), None)
         if state is not TransactionState.OPEN:
             raise ProducerFenced(
@@ -264,14 +258,14 @@ class _BrokerWriter(TransactionalWriter[Any]):
 
     async def _give_up(self, producer: Producer) -> None:
         try:
-            await patiently(self._context.world.clock, lambda: self._client.abort(producer))
+            await patiently(self._context.world.clock, partial(self._client.abort, producer))
         except ProducerFenced:
             return  # somebody else did, or had it committed
 
     async def sweep(self, keep: list[Any]) -> int:
         clock, kept = self._context.world.clock, {producer.transactional_id for producer in map(self._checked, keep)}
         removed = 0
-        for transaction in await patiently(clock, lambda: self._client.transactions(self._prefix)):
+        for transaction in await patiently(clock, partial(self._client.transactions, self._prefix)):
             name = transaction.producer.transactional_id
             if name in kept or transaction.state not in {TransactionState.EMPTY, TransactionState.OPEN}:
                 continue

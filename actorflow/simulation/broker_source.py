@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from datetime import timedelta
+from functools import partial
 from typing import Any, Literal
 
 from actorflow.abc.connectors import Chunk, Source, SourceContext
@@ -70,7 +71,7 @@ class BrokerSource(Source[Any]):
     async def discover(self, world: World) -> Sequence[str]:
         """Return ``0``, ``1`` …: one name per partition."""
         client = SimulatedBrokerClient(world)
-        count = await patiently(world.clock, lambda: client.partitions(self.topic))
+        count = await patiently(world.clock, partial(client.partitions, self.topic))
         if not (self._until is None or self._until == "now") and len(self._until) != count:
             raise InvalidJob(f"{self!r}: {len(self._until)} ends are given, and the topic has {count} partitions")
         return [str(partition) for partition in range(count)]
@@ -99,17 +100,15 @@ class BrokerSource(Source[Any]):
             yield Chunk(records, resume_at={"offset": offset, "epoch": epoch, "end": end})
 
     async def _beginning(self, client: BrokerClient, context: SourceContext[Any], partition: int) -> dict[str, Any]:
-        offsets = await patiently(context.world.clock, lambda: client.offsets(self.topic, partition))
+        offsets = await patiently(context.world.clock, partial(client.offsets, self.topic, partition))
         end = None if self._until is None else offsets.end if self._until == "now" else self._until[partition]
         return {"offset": offsets.first, "epoch": None, "end": end}
 
     async def _fetch(
         self, client: BrokerClient, context: SourceContext[Any], partition: int, offset: int, epoch: int | None
     ) -> Fetched:
-        most = self._chunk_records
-        return await patiently(
-            context.world.clock, lambda: client.read(self.topic, partition, offset, leader_epoch=epoch, most=most)
-        )
+        fetch = partial(client.read, self.topic, partition, offset, leader_epoch=epoch, most=self._chunk_records)
+        return await patiently(context.world.clock, fetch)
 
     def _truncated(self, context: SourceContext[Any], truncated: LogTruncated) -> int:
         """Where to go on, if that is allowed."""

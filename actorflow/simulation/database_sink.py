@@ -20,6 +20,7 @@ the ledger; whoever cleans it up must keep those that a retained checkpoint hold
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 from urllib.parse import quote
 
@@ -79,7 +80,7 @@ class DatabaseSink(TransactionalSink[Any]):
         """Create the tables unless they are there, and note which generation writes from now on."""
         client, clock = SimulatedDatabaseClient(context.world), context.world.clock
         for table in (self.table, LEDGER_TABLE):
-            await patiently(clock, lambda table=table: client.create_table(table))  # type: ignore[misc]
+            await patiently(clock, partial(client.create_table, table))
         if self.prepares and not await patiently(clock, client.most_prepared):
             raise InvalidConfig(
                 f"operator {context.operator!r}: the database allows no prepared transactions; set"
@@ -94,7 +95,7 @@ class DatabaseSink(TransactionalSink[Any]):
         """Return the committed rows, in the order in which they came."""
         client = SimulatedDatabaseClient(world)
         try:
-            rows = await patiently(world.clock, lambda: client.rows(self.table))
+            rows = await patiently(world.clock, partial(client.rows, self.table))
         except ObjectMissing:
             return []
         return [self.codec.decode(row.value, self.table) for row in rows]
@@ -245,7 +246,7 @@ class _PreparingWriter(_Writer):
     async def commit(self, committables: list[Any], permit: CommitPermit) -> None:
         for name, last, _ in map(self._checked, committables):
             if last is not None and await self._client.get(LEDGER_TABLE, last.encode()) is None:
-                raise ObjectMissing(self._forgotten(name, last))
+                raise self._forgotten(name, last)
             if (
                 not await self._client.commit_prepared(name)
                 and await self._client.get(LEDGER_TABLE, name.encode()) is None
@@ -259,13 +260,13 @@ class _PreparingWriter(_Writer):
     async def discard(self, committables: list[Any]) -> None:
         clock = self._context.world.clock
         for name, _, _ in map(self._checked, committables):
-            await patiently(clock, lambda gid=name: self._client.rollback_prepared(gid))  # type: ignore[misc]
+            await patiently(clock, partial(self._client.rollback_prepared, name))
         self._last = self._committed
 
     async def sweep(self, keep: list[Any]) -> int:
         clock, kept = self._context.world.clock, {name for name, _, _ in map(self._checked, keep)}
         removed = 0
-        for name in await patiently(clock, lambda: self._client.prepared(self._prefix)):
+        for name in await patiently(clock, partial(self._client.prepared, self._prefix)):
             if name in kept or _generation_of(name) >= self._context.generation:
                 continue
             if await self._client.rollback_prepared(name):
