@@ -251,6 +251,11 @@ FAULTS: dict[str, What] = {
         always=True,
     ),
     "raise": lambda when, c: (Raise(when, c.operator),) if c.operator else (),
+    "raise, and refuse the next attempt": lambda when, c: (
+        (Raise(when, c.operator), FailObjects(After("JobRestarting"), "*", count=4 + c.number % 8))
+        if c.operator
+        else ()
+    ),
     # what takes its time
     "slow objects": _outside(
         lambda when, c: (SlowObjects(when, "*", count=c.count, by_ms=500),),
@@ -277,8 +282,7 @@ FAULTS: dict[str, What] = {
         Kill(After("CheckpointCompleted", occurrence=1 + c.number % 3, later_ms=c.number % 25), "job"),
     ),
     # clocks
-    "jump": lambda when, _: (Jump(when, None, -3_600_000),),
-    "drift": lambda when, _: (Drift(when, None, 10_000),),
+    "clock": lambda when, c: (Jump(when, None, -3_600_000) if c.number % 2 else Drift(when, None, 10_000),),
     # disks; where there is none, a kill at some time or nothing
     "fail disk": lambda when, c: (FailDisk(when, "*", count=c.count),) if c.on_disk else (),
     "tear disk": lambda when, c: (TearDisk(when, "write"), FailDisk(when, "sync*")) if c.on_disk else (),

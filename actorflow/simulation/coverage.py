@@ -17,14 +17,13 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any
 
-from actorflow.model import journal
 from actorflow.protocol.machine import Machine
 from actorflow.simulation.course import course_of_draw
 from actorflow.simulation.replacing import replaced
 from actorflow.simulation.running import many, run_course
 from actorflow.simulation.runs import Run, SeedFailed
 from actorflow.simulation.subject import Subject
-from actorflow.simulation.swarm import draw
+from actorflow.simulation.swarm import STEPS, Draw, draw
 
 __all__ = ("Edge", "Met", "met", "watched")
 
@@ -38,7 +37,13 @@ class Met:
 
     edges: Counter[Edge] = field(default_factory=Counter)
     pairs: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """Any two faults that struck in one run."""
     failed: int = 0
+
+    @property
+    def steps_and_faults(self) -> int:
+        """How many pairs of a kill at a step and something else struck in one run."""
+        return sum((one in STEPS) != (other in STEPS) for one, other in self.pairs)
 
 
 @contextmanager
@@ -64,19 +69,19 @@ def met(subject: Subject, seeds: Iterable[int], *, guided: bool = True) -> Met:
     found = Met()
     with many():
         for seed in seeds:
-            course = course_of_draw(draw(seed, subject.shape, guided=guided), storm=True)
+            drawn = draw(seed, subject.shape, guided=guided)
             with watched() as edges:
                 try:
-                    run = run_course(subject, seed, course, storm=True)
+                    run = run_course(subject, seed, course_of_draw(drawn, storm=True), storm=True)
                 except SeedFailed:
                     found.failed += 1
                     continue
             found.edges.update(edges)
-            found.pairs.update(combinations(_struck(run), 2))
+            found.pairs.update(combinations(_struck(drawn, run), 2))
     return found
 
 
-def _struck(run: Run) -> list[str]:
-    """The faults of a run, each once and in order of their names; a kill at a step by its step."""
-    struck = {line.entry.step or line.entry.verb for line in run.lines if isinstance(line.entry, journal.WeatherStruck)}
-    return sorted(struck)
+def _struck(drawn: Draw, run: Run) -> list[str]:
+    """What was chosen and struck, each once and in order of the names."""
+    aims = zip(drawn.weather, drawn.aims, strict=True)
+    return sorted({aim for weather, aim in aims if not any(fault.weather is weather for fault in run.unstruck)})

@@ -23,6 +23,8 @@ __all__ = ("simpler_weather",)
 
 def simpler_weather(fault: Fault) -> Iterator[Fault]:
     """Yield faults that are simpler in one respect each."""
+    if fault.perhaps:
+        yield replace(fault, perhaps=False)
     for weather in _simpler(fault.weather):
         yield replace(fault, weather=weather)
     for when in _earlier(fault.weather.when):
@@ -35,6 +37,8 @@ def _simpler(weather: Weather) -> Iterator[Weather]:
     match weather:
         case PowerCut(when=when, machine=None, step=step):
             yield Kill(when, None, step)
+        case Kill(step=step) if step:
+            yield replace(weather, step="")
         case FailObjects(count=count) | FailDisk(count=count) | FailRequests(count=count) if count > 1:
             yield replace(weather, count=1)
             yield replace(weather, count=count // 2)

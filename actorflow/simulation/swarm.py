@@ -132,6 +132,8 @@ class Draw:
     weather: tuple[Weather, ...]
     second: Weather | None
     batch_us: int
+    aims: tuple[str, ...] = ()
+    """What each part of the weather was chosen as: the name of a step or of a fault."""
 
     def scenario(
         self,
@@ -184,11 +186,13 @@ def draw(seed: int, shape: Shape = Shape(), *, guided: bool = True) -> Draw:
         if again is not None:
             second = aim.at(steps[again], "second", most=2)
     knobs = _knobs(choices, chance, inline=step != "upload")
+    more = _more(choices, chance, shape, knobs)
     return Draw(
         knobs=knobs,
-        weather=(first, *_more(choices, chance, shape, knobs)),
+        weather=(first, *(weather for weather, _ in more)),
         second=second,
         batch_us=500 + chance.below("batch", 4_000),
+        aims=(step, *(name for _, name in more)),
     )
 
 
@@ -246,13 +250,13 @@ class _Aim:
         return PowerCut(trigger, None, step) if power else Kill(trigger, None, step)
 
 
-def _more(choices: Choices, chance: Chance, shape: Shape, knobs: Knobs) -> list[Weather]:
-    """Choose one fault, or a pair of them."""
-    level, faults, moments = choices.level, list(FAULTS.values()), list(MOMENTS.values())
+def _more(choices: Choices, chance: Chance, shape: Shape, knobs: Knobs) -> list[tuple[Weather, str]]:
+    """Choose one fault, or a pair of them; return their weather, and the name of the fault that it belongs to."""
+    level, faults, moments = choices.level, list(FAULTS.items()), list(MOMENTS.values())
     columns = [("fault", "when")]
     if level("pair", 2):
         columns.append(("another", "another when"))
-    found: list[Weather] = []
+    found: list[tuple[Weather, str]] = []
     for fault, when in columns:
         circumstances = Circumstances(
             every_ms=knobs.every_ms,
@@ -265,5 +269,6 @@ def _more(choices: Choices, chance: Chance, shape: Shape, knobs: Knobs) -> list[
             number=chance.below(f"{fault}: number", PRIME * PRIME),
         )
         trigger = moments[level(when, len(moments))](chance.below(when, PRIME * PRIME), circumstances)
-        found += faults[level(fault, len(faults))](trigger, circumstances)
+        name, strike = faults[level(fault, len(faults))]
+        found += [(weather, name) for weather in strike(trigger, circumstances)]
     return found
