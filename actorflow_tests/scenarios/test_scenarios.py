@@ -49,6 +49,8 @@ def test_it_ends_as_it_says(path: Path) -> None:
         for seed in seeds_of(scenario, SEEDS):
             played = play_seed(scenario, seed, subject)
             assert not played.failures, str(played)
+            assert played.run is not None
+            assert not played.run.unstruck, "weather that never strikes is no part of a story"
 
 
 def seeds_of(scenario: Scenario, most: int | None = None) -> range:

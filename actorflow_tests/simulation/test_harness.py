@@ -284,9 +284,13 @@ def test_an_end_is_an_end() -> None:
                 job.push("to")
                 job.expect([("to", 1), ("be", 1), ("to", 2)])
     with Harness(word_count) as job:
+        job.push("to be")
         job.finish()
         with pytest.raises(af.InvalidJob, match="source 'lines' has ended"):
             job.push("late")
+        job.restore()  # whoever starts a job that has finished finds that it has
+        assert job.status.status is af.JobStatus.FINISHED
+        assert job.committed() == [("to", 1), ("be", 1)]
 
 
 # ── what goes wrong ──────────────────────────────────────────────────────────────────────────
