@@ -1,4 +1,7 @@
-"""Which simpler faults could do what a fault does?  In the order in which they are worth a try."""
+"""Which simpler faults could do what a fault does?  In the order in which they are worth a try.
+
+That a fault comes only ``perhaps`` stays: once the mistake is mended, it may not come any more.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +26,6 @@ __all__ = ("simpler_weather",)
 
 def simpler_weather(fault: Fault) -> Iterator[Fault]:
     """Yield faults that are simpler in one respect each."""
-    if fault.perhaps:
-        yield replace(fault, perhaps=False)
     for weather in _simpler(fault.weather):
         yield replace(fault, weather=weather)
     for when in _earlier(fault.weather.when):
