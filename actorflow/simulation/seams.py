@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from actorflow.abc.objects import ObjectStore
 from actorflow.abc.world import World
-from actorflow.errors import InvalidConfig, ObjectMissing
+from actorflow.errors import InvalidConfig, ObjectMissing, OperatorFailed
 from actorflow.model.ids import ActorId
 from actorflow.model.journal import Entry, Line
 from actorflow.simulation.chance import mix
@@ -125,7 +125,9 @@ class _Load:
             universe.watched.before_batch(process, actor)
         if universe.failing and (fault := universe.failure_for(actor, operators)) is not None:
             universe.weather_struck("raise", str(actor))
-            raise StruckByWeather(f"operator {fault.operator!r} was struck by the weather")
+            struck = StruckByWeather(f"operator {fault.operator!r} was struck by the weather")
+            # Of several operators in one actor, it is this one's code that fails.
+            raise OperatorFailed(fault.operator, actor.subtask, cause=f"StruckByWeather: {struck}") from struck
         most_us = universe.batch_us
         delay = 0.0
         if most_us:

@@ -7,7 +7,7 @@ import anyio
 import pytest
 
 from actorflow.abc.world import World
-from actorflow.errors import InvalidConfig
+from actorflow.errors import InvalidConfig, OperatorFailed
 from actorflow.model.ids import ActorId
 from actorflow.model.journal import (
     ActorStarted,
@@ -31,7 +31,6 @@ from actorflow.simulation.weather import (
     PowerCut,
     Raise,
     Slow,
-    StruckByWeather,
 )
 from actorflow.simulation.world import Ending, Universe
 from actorflow_tests.simulation.programs import storm
@@ -399,7 +398,7 @@ def test_operators_fail_and_slow_down() -> None:
         assert load.before_batch(ActorId("count", 1), ("count",)) is None
         await world.clock.sleep(15)
         assert load.before_batch(ActorId("count", 0), ("count", "print")) is None
-        with pytest.raises(StruckByWeather, match="count"):
+        with pytest.raises(OperatorFailed, match="operator 'count', subtask 1: StruckByWeather"):
             load.before_batch(ActorId("split", 1), ("split", "count"))
         assert load.before_batch(ActorId("split", 1), ("split", "count")) is None
         await world.clock.sleep(10)
