@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from actorflow.errors import InvalidConfig, ObjectMissing, StorageFailed
@@ -83,9 +82,8 @@ class Database:
         return len(self._log)
 
     def rewind(self, pattern: str, count: int) -> list[str]:
-        """Undo the last transactions that were committed; return what was lost.  Only all tables can go back."""
-        if not fnmatchcase("database", pattern):
-            return []
+        """Undo the last transactions that were committed; return what was lost.  Only all of it goes back."""
+        assert pattern == "*", pattern
         undone = 0
         while self._log and undone < count:
             for table, key, before in reversed(self._log.pop()):

@@ -336,7 +336,8 @@ class Rewind(Weather):
     """The outside world forgets what it had confirmed, as when a replica that lags takes over.
 
     Of the broker each partition that matches ``pattern`` (``topic/partition``) loses its last ``count`` offsets; of the
-    database the last ``count`` transactions that were committed are undone.  Whoever was further must notice.
+    database, as a whole, the last ``count`` transactions that were committed are undone.  Whoever was further must
+    notice.
     """
 
     service: Service = Service.BROKER
@@ -346,6 +347,8 @@ class Rewind(Weather):
     def __post_init__(self) -> None:
         """Refuse a service that does not do this."""
         _refuse_the_store(self)
+        if self.service is Service.DATABASE and self.pattern != "*":
+            raise InvalidConfig(f"rewind of the database: only all of it goes back, and not {self.pattern!r}")
 
 
 def _refuse_the_store(weather: FailRequests | Stall | Rewind) -> None:

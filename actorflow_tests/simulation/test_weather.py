@@ -70,6 +70,11 @@ def test_faults_of_services_are_not_about_stores(kind: type[FailRequests | Stall
         kind(At(0), Service.STORE)
 
 
+def test_a_database_goes_back_as_a_whole() -> None:
+    with pytest.raises(InvalidConfig, match="only all of it goes back"):
+        Rewind(At(0), Service.DATABASE, "rows")
+
+
 @pytest.mark.parametrize("kind", [OnBroker, OnDatabase])
 def test_a_request_is_never_torn(kind: type[OnBroker]) -> None:
     with pytest.raises(InvalidConfig, match="can't be torn"):
