@@ -26,6 +26,10 @@ from actorflow.simulation.subject import Subject
 __all__ = ("PASSES", "NotFailing", "Search", "bare", "kind_of", "size_of")
 
 
+_PATIENCE_MS = 10_000
+"""Whatever is well finishes within this, once the weather has lifted."""
+
+
 class NotFailing(ActorflowError):
     """Raised when there is nothing to shrink: the run passes."""
 
@@ -105,6 +109,12 @@ class Search:
 
 
 # ── one thing after the other is made less ───────────────────────────────────────────────────
+
+
+def patience(search: Search) -> None:
+    """A job that never ends is not waited for as long: each run is over sooner."""
+    if "does not finish" in search.kind and search.best.calm_within_ms > _PATIENCE_MS:
+        search.fails(replace(search.best, calm_within_ms=_PATIENCE_MS))
 
 
 def faults(search: Search) -> None:
@@ -203,7 +213,7 @@ def _nested(knobs: Sequence[tuple[tuple[str, ...], Any]]) -> dict[str, Any]:
     return table
 
 
-PASSES = (faults, lives, knobs, records, steps, simpler_faults, order)
+PASSES = (patience, faults, lives, knobs, records, steps, simpler_faults, order)
 """What is made less in turn: first what a person sees first."""
 
 
