@@ -1,7 +1,8 @@
 """The command line: ``actorflow run``, ``demo``, ``bench``, ``simulate``.
 
 ``app.py`` lists the verbs, ``targets.py`` finds jobs and reads their arguments, ``exits.py`` says what an exit code
-means.  Each verb has a module of its own, which loads when it is used.
+means.  Each verb has a module of its own, which loads when it is used; ``simulate`` has several: ``trials.py``,
+``children.py``, ``drawing.py``, ``shrinking.py``, ``hunting.py``, ``replay.py``.
 """
 
 from __future__ import annotations
