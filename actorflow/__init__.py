@@ -22,8 +22,7 @@ the wind tunnel in which users test *their* jobs, ``abc`` are the seams for impl
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False  # which type checkers take for true; `typing` itself would cost more than all of this module
 if TYPE_CHECKING:
     from actorflow.abc.connectors import Chunk, SourceContext
     from actorflow.config import (
@@ -183,7 +182,7 @@ def _show_what_is_loaded() -> None:
 
 if not TYPE_CHECKING:  # else a type checker would believe in any name
 
-    def __getattr__(name: str) -> Any:
+    def __getattr__(name: str) -> object:
         """Load a name, or a side door."""
         from importlib import import_module
 
