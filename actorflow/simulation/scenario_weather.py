@@ -19,6 +19,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from actorflow.errors import InvalidConfig
 from actorflow.simulation.scenario import Fault
 from actorflow.simulation.scenario_kinds import (
     COUNT,
@@ -162,7 +163,11 @@ def read_fault(table: Table) -> Fault | None:
     if not table.close():
         return None
     assert when is not None
-    return Fault(weather=verb.weather(when, **struck, **found), life=life, perhaps=perhaps)
+    try:
+        return Fault(weather=verb.weather(when, **struck, **found), life=life, perhaps=perhaps)
+    except InvalidConfig as impossible:
+        table.tell(str(impossible))
+        return None
 
 
 def _read_until(table: Table, when: Trigger | None) -> None:

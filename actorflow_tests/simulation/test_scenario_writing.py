@@ -162,6 +162,8 @@ def weathers(draw: st.DrawFn, kinds: tuple[type[weather.Weather], ...] = tuple(K
                 said[field.name] = draw(maybe(st.sampled_from(Service)))
             case "service":
                 said[field.name] = draw(st.sampled_from([Service.BROKER, Service.DATABASE]))
+            case "pattern" if kind is weather.Rewind and said["service"] is Service.DATABASE:
+                continue  # it goes back as a whole
             case "operation":
                 seam = said["service"].value if "service" in said else "disk" if "Disk" in kind.__name__ else "object"
                 said[field.name] = draw(st.sampled_from([*OPERATIONS[seam], "*"]))
