@@ -28,7 +28,7 @@ import sys
 import threading
 import weakref
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import Context, copy_context
 from datetime import timedelta
 from functools import partial
@@ -64,6 +64,9 @@ _SPIN_FOR_EVER = 1_000_000
 
 _COLLECT_EVERY = 50_000
 """Steps between two runs of the garbage collector."""
+
+_LAST_CANCELLATIONS = 10
+"""How often what is still there is cancelled when the loop is closed."""
 
 _CANCELLED_TIMERS = 256
 """Cancelled timers that are kept at least, before all of them are cleared away."""
@@ -300,8 +303,7 @@ class SimulatedLoop(NothingOutside):
         self._held.pop(process, None)
         self._buried[process] = None
         for task in self.tasks_of(process):
-            task._log_destroy_pending = False  # type: ignore[attr-defined]  # noqa: SLF001  # dropped on purpose
-            asyncio.tasks._unregister_task(task)  # noqa: SLF001  # so that closing the loop does not wait for it
+            _drop(task)  # so that closing the loop does not wait for it
 
     def _living(self, batch: list[Step]) -> list[Step]:
         living = []
@@ -464,11 +466,24 @@ class SimulatedLoop(NothingOutside):
     def close(self) -> None:
         if self._thread is not None:
             raise RuntimeError("a running event loop can't be closed")
+        self._end_tasks()
         self._closed = True
         self._ready.clear()
         self._timers.clear()
         self._work.clear()
         self._held.clear()
+
+    def _end_tasks(self) -> None:
+        """Cancel what began while everything else was cancelled: the clean-up of a task, the end of a process."""
+        with suppress(Deadlock, Overdue):  # who can't come to an end was told before
+            for _ in range(_LAST_CANCELLATIONS):
+                if not (tasks := asyncio.all_tasks(self)):
+                    return
+                for task in tasks:
+                    task.cancel()
+                self.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
+        for task in asyncio.all_tasks(self):
+            _drop(task)
 
     def _check_open(self) -> None:
         if self._closed:
@@ -530,6 +545,12 @@ class SimulatedLoop(NothingOutside):
         )
         lines.extend(story() for story in self.stories)
         return "\n".join(lines)
+
+
+def _drop(task: asyncio.Task[Any]) -> None:
+    """Forget a task that never runs again, and say nothing of it."""
+    task._log_destroy_pending = False  # type: ignore[attr-defined]  # noqa: SLF001  # dropped on purpose
+    asyncio.tasks._unregister_task(task)  # noqa: SLF001
 
 
 _owner_of = attrgetter("owner")

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import shutil
 import subprocess
 import sys
 import threading
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from contextvars import copy_context
 from datetime import timedelta
 from pathlib import Path
@@ -341,6 +343,57 @@ def test_r129_a_cancellation_in_the_tick_in_which_a_wait_ends_is_not_lost() -> N
 
     for offset in range(100):
         run(main, offset, seed=offset)
+
+
+def test_what_begins_while_everything_is_cancelled_ends_before_the_loop_closes(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    seen: list[str] = []
+    kept: list[asyncio.Task[None]] = []
+
+    async def clean_up(again: int) -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            seen.append(f"clean-up {again}")
+            if again:
+                kept.append(asyncio.create_task(clean_up(again - 1)))
+
+    async def main() -> None:
+        kept.append(asyncio.create_task(clean_up(3)))
+        await asyncio.sleep(0)
+
+    run(main)
+    assert seen == ["clean-up 3", "clean-up 2", "clean-up 1", "clean-up 0"]
+    assert all(task.done() for task in kept)
+    kept.clear()
+    gc.collect()
+    assert "was destroyed but it is pending" not in caplog.text
+
+
+def test_what_never_ends_is_dropped_without_a_word(caplog: pytest.LogCaptureFixture) -> None:
+    async def stubborn() -> None:
+        while True:
+            with suppress(asyncio.CancelledError):
+                await asyncio.Event().wait()
+
+    async def main() -> None:
+        task = asyncio.create_task(stubborn())
+        await asyncio.sleep(0)
+        raise ValueError(task.get_name())
+
+    loops: list[SimulatedLoop] = []
+    with pytest.raises(Deadlock, match="deadlock"), asyncio.Runner(loop_factory=lambda: made(loops)) as runner:
+        runner.run(main())
+    assert loops[0].is_closed()
+    loops.clear()
+    gc.collect()
+    assert "was destroyed but it is pending" not in caplog.text
+
+
+def made(loops: list[SimulatedLoop]) -> SimulatedLoop:
+    loops.append(SimulatedLoop())
+    return loops[-1]
 
 
 def test_forgotten_generators_are_closed_at_the_end() -> None:
