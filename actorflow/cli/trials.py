@@ -61,7 +61,6 @@ class Trials:
     def __init__(self, target: str, arguments: Sequence[str]) -> None:
         self.target, self.arguments = target, arguments
         self.is_job = _is_job(target)
-        self._subject: Subject | None = None
         self._scenarios: dict[str, Scenario] = {}
         self._subjects: dict[str, Subject] = {}
         if arguments and not self.is_job:
@@ -81,7 +80,7 @@ class Trials:
                 raise UsageMistake(f"there is no scenario (*.toml) and no recording in the folder {path}")
             return found
         if not path.is_file():
-            raise UsageMistake(f"there is no file {path}")
+            raise UsageMistake(f"there is no file {path}, and a job is MODULE:FUNCTION or FILE.py:FUNCTION")
         return [path.as_posix()]
 
     def each(self, seed: int | None, seeds: int | None) -> Iterator[Trial]:
@@ -162,6 +161,4 @@ class Trials:
 
 def _is_job(target: str) -> bool:
     """``FILE.py:FUNCTION`` and ``MODULE:FUNCTION`` are jobs, and everything that exists is what it is."""
-    if Path(target).exists():
-        return False
-    return ":" in target or not target.endswith(".toml")
+    return ":" in target and not Path(target).exists()

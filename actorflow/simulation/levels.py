@@ -174,7 +174,7 @@ class Levels:
                 channel.blocked.set(now_us, 0)
 
     def _spell(self, what: str, whom: str, until_s: float, now_us: int) -> None:
-        until_us = int(until_s * 1e6)
+        until_us = int(until_s * 1e6 + 1e-3)
         if until_us > 0 and self._lasting.get((what, whom), 0) != until_us:
             # Whoever stalls tells nothing meanwhile, so this may be seen late: it began when the weather struck.
             self._lasting[what, whom] = until_us

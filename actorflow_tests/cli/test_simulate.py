@@ -231,6 +231,8 @@ def test_what_failed_is_drawn_with_what_is_wrong(shell: Shell) -> None:
     ("arguments", "why"),
     [
         (["nowhere.toml"], "there is no file nowhere.toml"),
+        (["nowhere"], "there is no file nowhere, and a job is MODULE:FUNCTION"),
+        (["nowhere:nothing"], "nowhere"),
         (["empty"], "there is no scenario"),
         (["stories", "--picture", "it.svg"], "--picture draws one run: name one file"),
         (["stories/b/right.toml", "--picture", "it.png"], "ends in .svg or .html"),

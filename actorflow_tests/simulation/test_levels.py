@@ -6,7 +6,7 @@ import asyncio
 
 import actorflow as af
 from actorflow.connectors import generator, memory
-from actorflow.simulation import Kill, Pause, Universe, run
+from actorflow.simulation import Kill, Partition, Pause, Slow, Universe, run
 from actorflow.simulation.levels import Levels, Series, watching
 from actorflow.simulation.oracle import storm_run
 from actorflow.simulation.subject import Subject
@@ -83,9 +83,10 @@ def test_batches_calls_and_requests_are_seen() -> None:
     assert all(request.until_us is None or request.since_us <= request.until_us for request in levels.requests)
 
 
-def test_whoever_stalls_is_seen_to_stall_from_the_moment_it_was_struck() -> None:
+def test_weather_that_lasts_is_seen_from_the_moment_it_struck() -> None:
     async def story() -> Levels:
-        universe = Universe(1, weather=[Pause(At(10), "p", 500), Kill(At(900), "p")])
+        weather = [Pause(At(10), "p", 500), Partition(At(600), "p", 50), Slow(At(700), "count", 5, 80)]
+        universe = Universe(1, weather=[*weather, Kill(At(900), "p")])
 
         async def main(world: object) -> None:
             while True:
@@ -97,7 +98,11 @@ def test_whoever_stalls_is_seen_to_stall_from_the_moment_it_was_struck() -> None
 
     with watching():
         levels = run(story)
-    assert levels.spells == {("paused", "p", 510_000): 10_000}
+    assert levels.spells == {
+        ("paused", "p", 510_000): 10_000,
+        ("cut off", "p", 650_000): 600_000,
+        ("slow", "count", 780_000): 700_000,
+    }
 
 
 def test_a_number_over_time_keeps_its_changes_only() -> None:
