@@ -47,13 +47,12 @@ def fails(job: str, seed: int) -> str:
         return str(failed)
 
 
-def hunt(seeds: int = SEEDS, jobs: int = 1, names: Iterable[str] = ()) -> dict[str, Any]:
-    """Look for all mutants, or for those of these names, one after the other in this process.
+def hunt(seeds: int = SEEDS, names: Iterable[str] = ()) -> dict[str, Any]:
+    """Look for all mutants, or for those of these names, one after the other, and return their ``summary``.
 
-    The result is what ``summary`` makes of it.  ``jobs`` above one is for the command line, whose child processes each
-    call ``hunt_one``: a mutant is seen by everything in its interpreter.
+    A mutant is seen by everything in its interpreter; whoever wants several at a time, as the command line does, lets
+    processes of their own call ``hunt_one``.
     """
-    assert jobs == 1, "one interpreter holds one mutant: let child processes call hunt_one"
     return summary({name: hunt_one(name, seeds) for name in (*names,) or MUTANTS})
 
 
