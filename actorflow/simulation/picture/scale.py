@@ -33,6 +33,9 @@ MOST_PER_MS = 60.0
 LEFT_OUT = 34.0
 """How wide the break is in which entries are left out."""
 
+MOST_STRETCHED = 4.0
+"""A run of which little is told is drawn so much larger at most."""
+
 FEW = 4
 """So few entries may be left out without a word."""
 
@@ -57,7 +60,7 @@ class Scale:
         self._moments, self._places, self._times_us = moments, places, facts.times_us
         self._times = [facts.times_us[moment] for moment in moments]
         self.breaks = breaks
-        self.width = (places[-1] if places else 0.0) + _EDGE
+        self.width = max(LEAST_WIDTH, (places[-1] if places else 0.0) + _EDGE)
 
     def shows(self, moment: int | None) -> bool:
         """Whether an entry has a place of its own."""
@@ -161,14 +164,12 @@ def _fitting(gaps: list[_Gap], aim: float) -> float:
 
 
 def _placed(facts: Facts, moments: list[int], gaps: list[_Gap], per_us: float) -> Scale:
-    place, places, breaks = _EDGE, [], []
-    for index, _ in enumerate(moments):
-        places.append(place)
-        if index == len(gaps):
-            break
-        gap = gaps[index]
-        wide = gap.width(per_us)
+    widths = [gap.width(per_us) for gap in gaps]
+    stretch = min(max(1.0, (LEAST_WIDTH - 2 * _EDGE) / max(sum(widths), 1.0)), MOST_STRETCHED)
+    places, breaks = [_EDGE] * min(1, len(moments)), []
+    for gap, wide in zip(gaps, widths, strict=True):
+        left, right = places[-1], places[-1] + wide * stretch
         if gap.entries or gap.us * per_us > 2 * wide:
-            breaks.append(Break(place, place + wide, gap.us, gap.entries, gap.checkpoints))
-        place += wide
+            breaks.append(Break(left, right, gap.us, gap.entries, gap.checkpoints))
+        places.append(right)
     return Scale(facts, moments, places, breaks)
