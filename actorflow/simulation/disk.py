@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Callable
+from functools import lru_cache
 from typing import TypeVar
 
 from actorflow.abc.disk import Disk, FileReader, FileWriter
@@ -48,7 +49,10 @@ class _Change:
         self.names = names
 
     def touches(self, folders: dict[str, None]) -> bool:
-        return any(folder in folders for folder, _, _ in self.names)
+        for folder, _, _ in self.names:  # noqa: SIM110  # asked for every change at every sync
+            if folder in folders:
+                return True
+        return False
 
     def apply(self, book: dict[str, dict[str, Inode]]) -> None:
         for folder, name, inode in self.names:
@@ -323,9 +327,11 @@ class _SimulatedWriter(FileWriter):
         self._closed = True
 
 
+@lru_cache(maxsize=4_096)
 def _normal(path: str) -> str:
     return posixpath.normpath(posixpath.join("/", path)).replace("//", "/")
 
 
+@lru_cache(maxsize=4_096)
 def _split(path: str) -> tuple[str, str]:
     return posixpath.split(_normal(path))

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from posixpath import commonprefix
 from typing import Any, ClassVar
 
 from actorflow.abc.connectors import CommitPermit, Prepared, SinkContext, TransactionalSink, TransactionalWriter
@@ -81,7 +82,7 @@ class _LedgerWriter(TransactionalWriter[Any]):
             await self._store.put(self._staged(name), self._codec.encode(rows, path=self._context.operator))
 
     async def commit(self, committables: list[Any], permit: CommitPermit) -> None:
-        done = set(await self._store.list(self._committed("")))
+        done = set(await self._store.list(self._committed(commonprefix(committables))))
         for name in committables:
             if self._committed(name) in done:
                 continue

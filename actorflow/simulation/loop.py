@@ -62,8 +62,8 @@ _SPIN_LIMIT = 5_000
 _SPIN_FOR_EVER = 1_000_000
 """Rounds without any time passing, and without a timer, after which nothing else will ever happen."""
 
-_COLLECT_EVERY = 50_000
-"""Steps between two runs of the garbage collector."""
+_COLLECT_EVERY = 250_000
+"""Steps between two runs of the garbage collector, which take as long as thousands of steps."""
 
 _LAST_CANCELLATIONS = 10
 """How often what is still there is cancelled when the loop is closed."""
