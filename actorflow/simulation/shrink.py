@@ -72,7 +72,12 @@ def shrink(
                 make_less(search)
             if search.best == before or search.is_spent:
                 break
-    best = replace(search.best, seeds=Seeds(first=seed, count=1), story=_story(search, scenario))
+    best = replace(
+        search.best,
+        title=f"{_job(scenario)}: {_in_short(search.failures[0])} under seed {seed}",
+        seeds=Seeds(first=seed, count=1),
+        story=_story(search, scenario),
+    )
     return Shrunk(scenario=best, seed=seed, failures=search.failures, tried=search.tried, before=scenario)
 
 
@@ -94,6 +99,30 @@ def scenario_of_seed(job: str, seed: int, arguments: Mapping[str, Any] | None = 
     return drawn.scenario(job, seed, arguments=arguments, faults=faults, keeps_state=keeps_state)
 
 
+def _job(scenario: Scenario) -> str:
+    return scenario.job.rpartition(":")[2]
+
+
+_SHORT = {
+    r"missing.*too often": "rows are wrong",
+    r"missing": "rows are missing",
+    r"too often": "rows are there too often",
+    r"final state": "the final state differs",
+    r"does not finish": "it never finishes",
+    r"not deterministic": "it is not deterministic",
+}
+"""How a failure is called in a title, by what its sentence has."""
+
+
+def _in_short(failure: str) -> str:
+    kind = kind_of(failure)
+    found = next((name for pattern, name in _SHORT.items() if re.search(pattern, kind)), None)
+    if found is None:
+        error = re.search(r"\b[A-Z][a-z]+[A-Z]\w+", kind)
+        found = f"it ends with {error[0]}" if error else "it is not as expected"
+    return found
+
+
 def _story(search: Search, before: Scenario) -> str:
     sentence = bare(search.failures[0])
     before_it = f"seed {search.seed} of {before.file or before.job}"
@@ -107,9 +136,8 @@ def save(shrunk: Shrunk, folder: Path) -> Path:
     Raises ``InvalidScenario`` when it can't be written down.
     """
     text = write_scenario(shrunk.scenario)
-    words = re.sub(r"[^a-z0-9]+", "_", kind_of(shrunk.failures[0]).lower()).strip("_")[:40].strip("_")
-    job = shrunk.scenario.job.rpartition(":")[2]
-    path = folder / f"{job}_{words}_{shrunk.seed}.toml"
+    words = re.sub(r"[^a-z0-9]+", "_", _in_short(shrunk.failures[0]).lower()).strip("_")
+    path = folder / f"{_job(shrunk.scenario)}_{words}_{shrunk.seed}.toml"
     parse_scenario(text, file=str(path))
     folder.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")

@@ -126,7 +126,9 @@ def test_a_lost_record_is_shrunk_to_two_faults_and_few_records(tmp_path: Path) -
 
 
 def test_rows_that_are_not_committed_are_shrunk_to_the_fault_between_manifest_and_commit(tmp_path: Path) -> None:
-    shrunk, _ = small("prepared-rows-not-restored", tmp_path)
+    shrunk, path = small("prepared-rows-not-restored", tmp_path)
+    assert path.name == f"words_rows_are_missing_{shrunk.seed}.toml"
+    assert shrunk.scenario.title == f"words: rows are missing under seed {shrunk.seed}"
     assert len(shrunk.scenario.weather) <= 2
     assert size(shrunk.scenario) <= 2
     assert set(shrunk.scenario.environment) <= {"checkpoints"}
