@@ -161,14 +161,16 @@ def _alone(trials: Trials, trial: Trial, out: TextIO | None, draw_it: Draw | Non
     """Make one trial, print its journal, and have it drawn."""
     if trials.is_job:
         print(f"seed {trial.seed} drew {draw(trial.seed, trials.subject().shape)}", file=sys.stderr)
-    with watching() as watched:
+    if draw_it is None:
         came = trials.make(trial)
-    if watched and out is not None:
-        width = shutil.get_terminal_size((WIDTH, 0)).columns if out.isatty() else WIDTH
-        for text in timeline(watched[-1].lines, width):
-            print(text, file=out)
-    if watched and draw_it is not None:
+    else:
+        with watching() as watched:
+            came = trials.make(trial)
         draw_it(trial, came, watched[-1])
+    if out is not None:
+        width = shutil.get_terminal_size((WIDTH, 0)).columns if out.isatty() else WIDTH
+        for text in timeline(came.lines, width):
+            print(text, file=out)
     return {trial: came}
 
 

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from actorflow.cli.exits import UsageMistake
 from actorflow.cli.targets import build_job
+from actorflow.model.journal import Line
 from actorflow.simulation.oracle import run_seed
 from actorflow.simulation.play import Played, play_seed, prepare
 from actorflow.simulation.recording_file import is_recording
@@ -40,7 +41,7 @@ class Trial(NamedTuple):
 class Came:
     """What a trial came to; ``failures`` are sentences, and without any it passed.
 
-    ``played`` is there only in the process that made the trial, and only of a scenario.
+    ``lines``, the journal, and ``played``, of a scenario, are there only in the process that made the trial.
     """
 
     failures: list[str] = field(default_factory=list)
@@ -48,6 +49,7 @@ class Came:
     kills_at: dict[str, int] = field(default_factory=dict)
     again: bool = False
     digest: str = ""
+    lines: Sequence[Line] = ()
     played: Played | None = None
 
     def plain(self) -> dict[str, Any]:
@@ -137,26 +139,22 @@ class Trials:
             wrong = [] if replayed.divergence is None else [f"it diverges at {replayed.divergence}"]
             return Came(failures=wrong, digest=replayed.journal_digest)
         subject = self.subject(trial.file)
-        played: Played | None = None
-        run: Run | None
         if trial.file:
             played = play_seed(self.scenario(trial.file), trial.seed, subject)
-            run, failures = played.run, list(played.failures)
-        else:
-            try:
-                run, failures = run_seed(subject, trial.seed), []
-            except SeedFailed as failure:
-                return Came(failures=[str(failure)])
-        if run is None:
-            return Came(failures=failures, played=played)
-        return Came(
-            failures=failures,
-            played=played,
-            faults=dict(sorted(run.faults.items())),
-            kills_at=dict(sorted(run.kills_at.items())),
-            again=run.again,
-            digest=run.digest,
-        )
+            came = Came(failures=list(played.failures), lines=played.lines, played=played)
+            return came if played.run is None else _with(came, played.run)
+        try:
+            run = run_seed(subject, trial.seed)
+        except SeedFailed as failure:
+            return Came(failures=[str(failure)], lines=failure.lines)
+        return _with(Came(lines=run.lines), run)
+
+
+def _with(came: Came, run: Run) -> Came:
+    """What a trial came to, with what its storm was like."""
+    came.faults, came.kills_at = dict(sorted(run.faults.items())), dict(sorted(run.kills_at.items()))
+    came.again, came.digest = run.again, run.digest
+    return came
 
 
 def _is_job(target: str) -> bool:

@@ -68,10 +68,10 @@ def number(value: float) -> str:
 
 def text_width(text: str, size: float) -> float:
     """How wide a text is, rather too wide than too narrow: what is drawn must not depend on fonts."""
-    return size * sum(
-        1.0 if char > "\u2e80" else 0.33 if char in " .,:;'|!ijl()[]" else 0.42 if char in "frt-/" else 0.62
-        for char in text
+    hundredths = sum(  # in whole numbers, because versions of Python add up fractions differently
+        100 if char > "\u2e80" else 33 if char in " .,:;'|!ijl()[]" else 42 if char in "frt-/" else 62 for char in text
     )
+    return size * hundredths / 100
 
 
 def wrapped(text: str, size: float, room: float, most: int) -> list[str]:

@@ -156,7 +156,7 @@ def _fitting(gaps: list[_Gap], aim: float) -> float:
     low, high = 0.0, MOST_PER_MS / 1_000
     for _ in range(50):
         middle = (low + high) / 2
-        if sum(gap.width(middle) for gap in gaps) + 2 * _EDGE > aim:
+        if math.fsum(gap.width(middle) for gap in gaps) + 2 * _EDGE > aim:
             high = middle
         else:
             low = middle
@@ -165,7 +165,7 @@ def _fitting(gaps: list[_Gap], aim: float) -> float:
 
 def _placed(facts: Facts, moments: list[int], gaps: list[_Gap], per_us: float) -> Scale:
     widths = [gap.width(per_us) for gap in gaps]
-    stretch = min(max(1.0, (LEAST_WIDTH - 2 * _EDGE) / max(sum(widths), 1.0)), MOST_STRETCHED)
+    stretch = min(max(1.0, (LEAST_WIDTH - 2 * _EDGE) / max(math.fsum(widths), 1.0)), MOST_STRETCHED)
     places, breaks = [_EDGE] * min(1, len(moments)), []
     for gap, wide in zip(gaps, widths, strict=True):
         left, right = places[-1], places[-1] + wide * stretch
