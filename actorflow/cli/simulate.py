@@ -166,7 +166,8 @@ def _alone(trials: Trials, trial: Trial, out: TextIO | None, draw_it: Draw | Non
     else:
         with watching() as watched:
             came = trials.make(trial)
-        draw_it(trial, came, watched[-1])
+        if watched:  # else it failed before there was anything to see
+            draw_it(trial, came, watched[-1])
     if out is not None:
         width = shutil.get_terminal_size((WIDTH, 0)).columns if out.isatty() else WIDTH
         for text in timeline(came.lines, width):
