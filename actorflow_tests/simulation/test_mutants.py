@@ -19,7 +19,6 @@ QUICK = (
     "a-union-for-one-only",
     "calls-under-way-not-in-the-snapshot",
     "the-sweep-takes-live-files",
-    "finished-not-restored",
     "commits-before-the-manifest",
 )
 """Found within some ten seeds."""
