@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from actorflow.cli.exits import Exit, UsageMistake
@@ -43,14 +45,24 @@ def _simulation(rounds: int, **sizes: int) -> dict[str, Any]:
     from actorflow.benchmarks import simulation
     from actorflow.cli.demo_life import environment
     from actorflow.cli.targets import build_job
-    from actorflow.simulation.oracle import storm_run
-    from actorflow.simulation.running import many
+    from actorflow.simulation.course import course_of_draw
+    from actorflow.simulation.running import many, run_course
     from actorflow.simulation.subject import Subject
+    from actorflow.simulation.swarm import draw
 
     subject = Subject(lambda: build_job(simulation.TARGET, ()))
+
+    def storm(seed: int, records: int | None) -> int:
+        drawn = draw(seed, subject.shape)
+        if records is not None:  # a buffer takes as much less time as there is less in it
+            batch_us = max(1, drawn.batch_us * records // drawn.knobs.records)
+            drawn = replace(drawn, knobs=replace(drawn.knobs, records=records), batch_us=batch_us)
+        return run_course(subject, seed, course_of_draw(drawn, storm=True), storm=True).steps
+
     with many():
         return simulation.measure(
-            lambda seed: storm_run(subject, seed).steps,
+            partial(storm, records=1),
+            partial(storm, records=None),
             rounds=rounds,
             tell=_tell,
             environment=environment(),
