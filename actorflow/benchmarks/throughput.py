@@ -66,6 +66,7 @@ class Stopwatch:
 class Words(Source[str]):
     """The list of words, cycled."""
 
+    runs_in_simulation = True
     parallelism = 1
 
     def __init__(self, records: int, watch: Stopwatch) -> None:
@@ -84,6 +85,7 @@ class Words(Source[str]):
 class Numbers(Source[int]):
     """The list of integers."""
 
+    runs_in_simulation = True
     parallelism = 1
 
     def __init__(self, records: int, watch: Stopwatch) -> None:

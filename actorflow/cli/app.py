@@ -120,7 +120,7 @@ def demo_command(
 
 @app.command("bench")
 def bench_command(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="throughput, latency, memory or simulation.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="throughput, latency, memory, simulation or recording.")],
     as_json: Json = False,
     rounds: Annotated[int, typer.Option("--rounds", min=1, help="Measured rounds.")] = 5,
 ) -> int:

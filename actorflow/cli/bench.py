@@ -12,7 +12,7 @@ from actorflow.cli.exits import Exit, UsageMistake
 
 __all__ = ("run_bench",)
 
-NAMES = ("throughput", "latency", "memory", "simulation")
+NAMES = ("throughput", "latency", "memory", "simulation", "recording")
 
 
 def run_bench(name: str, *, as_json: bool, rounds: int, **sizes: int) -> int:
@@ -32,6 +32,8 @@ def run_bench(name: str, *, as_json: bool, rounds: int, **sizes: int) -> int:
         figures = memory.measure(tell=_tell, **sizes)
     elif name == "simulation":
         figures = _simulation(rounds, **sizes)
+    elif name == "recording":
+        figures = _recording(rounds, **sizes)
     else:
         raise UsageMistake(f"there is no benchmark {name!r}: write one of {', '.join(NAMES)}")
     if as_json:
@@ -68,6 +70,30 @@ def _simulation(rounds: int, **sizes: int) -> dict[str, Any]:
             environment=environment(),
             **sizes,
         )
+
+
+def _recording(rounds: int, **sizes: int) -> dict[str, Any]:
+    import asyncio
+
+    from actorflow.benchmarks import recording
+    from actorflow.config import Settings
+    from actorflow.runtime.environment import Environment, wait_or_signal
+    from actorflow.runtime.real_world import real_world
+    from actorflow.simulation.recording import Start, record
+
+    settings, start = Settings(), Start(target="w1:w1", arguments=(), layers=())
+
+    def run(job: Any) -> None:
+        async def main() -> None:
+            async with Environment(settings=settings, world=real_world(owns_process=True)).run(job) as handle:
+                await wait_or_signal(handle)
+
+        asyncio.run(main())
+
+    def recorded(job: Any, path: Any) -> None:
+        record(path, job, settings, start, redact=False, observe=lambda _: None, begun=lambda _: None)
+
+    return recording.measure(run, recorded, rounds=rounds, tell=_tell, **sizes)
 
 
 def _tell(line: str) -> None:

@@ -133,9 +133,10 @@ class Trials:
     def make(self, trial: Trial) -> Came:
         """Make a trial.  Raises ``InvalidJob`` and ``InvalidScenario``; whatever else goes wrong is what it came to."""
         if trial.file and self.is_recording(trial.file):
+            from actorflow.cli.replay import Builder
             from actorflow.simulation.replay import replay
 
-            replayed = replay(Path(trial.file), build_job)
+            replayed = replay(Path(trial.file), Builder())
             wrong = [] if replayed.divergence is None else [f"it diverges at {replayed.divergence}"]
             return Came(failures=wrong, digest=replayed.journal_digest)
         subject = self.subject(trial.file)

@@ -26,7 +26,16 @@ from actorflow.model.journal import ActorFailed, Entry
 from actorflow.runtime.environment import process_signals
 from actorflow.simulation.recording_entries import Kind, Status, pack, pack_answer, pack_said, pack_tree
 from actorflow.simulation.recording_log import RecordingLog
-from actorflow.simulation.recording_turns import INSIDE, Door, InsideTask, Operation, Turn, Turns
+from actorflow.simulation.recording_turns import (
+    INSIDE,
+    Door,
+    InsideTask,
+    Operation,
+    Turn,
+    Turns,
+    outside,
+    work_in_thread,
+)
 from actorflow.simulation.recording_values import answer_of, line_of
 
 if TYPE_CHECKING:
@@ -48,6 +57,7 @@ class RecordingLoop(asyncio.SelectorEventLoop):
     def __init__(self, log: RecordingLog, *, redact: bool = False) -> None:
         self._log, self._redact = log, redact
         self._turns = Turns()
+        self._rounds = outside()
         self._arrivals: deque[Callable[[], None]] = deque()
         self._in_round = self._has_begun = self._round_is_due = False
         self._slice_ends = 0.0
@@ -63,8 +73,9 @@ class RecordingLoop(asyncio.SelectorEventLoop):
             context = copy_context()
         if not context.get(INSIDE):
             return super().call_soon(callback, *args, context=context)
-        turn = self._turns.make(callback, args, context)
-        self._turns.fresh.append(turn)
+        turns = self._turns
+        turn = turns.make(callback, args, context)
+        turns.fresh.append(turn)
         if not self._in_round:
             self._enter(callback)
         return turn
@@ -80,7 +91,7 @@ class RecordingLoop(asyncio.SelectorEventLoop):
     def _ask_for_round(self) -> None:
         if not self._round_is_due:
             self._round_is_due = True
-            super().call_soon(self._round, context=_outside())
+            super().call_soon(self._round, context=self._rounds)
 
     def _round(self) -> None:
         """Let in what has arrived, and run the turns that were ready before."""
@@ -92,8 +103,7 @@ class RecordingLoop(asyncio.SelectorEventLoop):
             while self._arrivals:
                 self._arrivals.popleft()()
                 turns.settle()
-            for _ in range(len(turns.ready)):
-                turns.take(self._turn_failed)
+            turns.take(len(turns.ready), self._turn_failed)
         finally:
             self._in_round = False
             if turns.ready or self._arrivals:
@@ -107,7 +117,7 @@ class RecordingLoop(asyncio.SelectorEventLoop):
         self._ask_for_round()
 
     def call_soon_threadsafe(self, callback: Any, *args: Any, context: Context | None = None) -> Any:  # type: ignore[override]  # as inherited, in fewer words
-        return super().call_soon_threadsafe(callback, *args, context=_outside(context))
+        return super().call_soon_threadsafe(callback, *args, context=outside(context))
 
     def create_task(self, coro: Any, *, name: Any = None, context: Context | None = None, **options: Any) -> Any:
         inside = INSIDE.get() if context is None else context.get(INSIDE)
@@ -138,7 +148,7 @@ class RecordingLoop(asyncio.SelectorEventLoop):
         self._timers += 1
         turn = self._turns.make(callback, args, context, when)
         turn.number = self._timers
-        turn.timer = super().call_at(when, self._arrive, partial(self._timer_is_due, turn), context=_outside())
+        turn.timer = super().call_at(when, self._arrive, partial(self._timer_is_due, turn), context=outside())
         return turn
 
     def _timer_is_due(self, turn: Turn) -> None:
@@ -194,7 +204,7 @@ class RecordingLoop(asyncio.SelectorEventLoop):
         def cancel(message: Any) -> None:
             tasks[0].cancel(message)
 
-        door, context = self.begin(operation, cancel), _outside()
+        door, context = self.begin(operation, cancel), outside()
         task = super().create_task(self._carry_out(door, work), name=operation.name, context=context)
         task.add_done_callback(partial(self._never_began, door), context=context)
         tasks.append(task)
@@ -230,7 +240,7 @@ class RecordingLoop(asyncio.SelectorEventLoop):
         self._log.add(pack_tree(Kind.OPERATION, [operation.name, *operation.arguments]))
         self._operations += 1
         try:
-            value = _outside().run(function)
+            value = outside().run(function)
         except Exception as error:
             self._log.add(pack_said(*answer_of(operation.form, None, error, redact=self._redact)))
             raise
@@ -250,15 +260,15 @@ class RecordingLoop(asyncio.SelectorEventLoop):
 
     def aside(self, function: Callable[..., T], *args: Any) -> T:
         """Call something that is not of the run."""
-        return _outside().run(function, *args)
+        return outside().run(function, *args)
 
     def run_in_executor(self, executor: Any, func: Any, *args: Any) -> Any:  # type: ignore[override]  # as inherited, in fewer words
         if not INSIDE.get():
             return super().run_in_executor(executor, func, *args)
         self._works += 1
         self._log.add(pack(Kind.WORK))
-        context = _outside()
-        real = context.run(super().run_in_executor, executor, func, *args)
+        context = outside()
+        real = context.run(super().run_in_executor, executor, work_in_thread(func), *args)
         inside: asyncio.Future[Any] = asyncio.Future(loop=self)
         arrival = partial(self._work_is_done, self._works, inside, real)
         real.add_done_callback(lambda _: self._arrive(arrival), context=context)
@@ -293,12 +303,6 @@ class RecordingLoop(asyncio.SelectorEventLoop):
         self._log.add(pack(Kind.SIGNAL, self._turns.run))
         self._log.flush()
         context.run(heard)
-
-
-def _outside(context: Context | None = None) -> Context:
-    outside = copy_context() if context is None else context.copy()
-    outside.run(INSIDE.set, False)
-    return outside
 
 
 def _short(callback: object) -> str:

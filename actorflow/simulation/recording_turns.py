@@ -14,18 +14,25 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Coroutine
-from contextvars import Context, ContextVar
-from typing import TYPE_CHECKING, Any
+from contextvars import Context, ContextVar, copy_context
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol
 
 from actorflow.simulation.recording_values import Form
 
 if TYPE_CHECKING:
     from actorflow.simulation.replay_files import Files
 
-__all__ = ("INSIDE", "Door", "InsideTask", "Operation", "Turn", "Turns")
+__all__ = ("INSIDE", "Door", "InsideTask", "Operation", "Turn", "Turns", "outside", "work_in_thread")
 
 INSIDE: ContextVar[bool] = ContextVar("actorflow_inside_recording", default=False)
 """Whether code belongs to the recorded run."""
+
+
+class Cancellable(Protocol):
+    """What stands behind a turn that waits for its time."""
+
+    def cancel(self) -> object: ...
 
 
 class InsideTask(asyncio.Task[Any]):
@@ -50,7 +57,7 @@ class Turn(asyncio.TimerHandle):
         self.callback: Callable[..., object] | None = callback
         self.arguments, self.context, self.owner, self.at = arguments, context, owner, at
         self.number = 0
-        self.timer: asyncio.TimerHandle | None = None
+        self.timer: Cancellable | None = None
 
     def cancel(self) -> None:
         self.callback, self.arguments = None, ()
@@ -103,24 +110,45 @@ class Turns:
         self.ready.extend(fresh)
         fresh.clear()
 
-    def take(self, failed: Callable[[Turn, BaseException], None]) -> None:
-        """Run the next turn."""
-        turn = self.ready.popleft()
-        callback = turn.callback
-        if callback is None:
-            return
-        self.run += 1
-        self.owner = turn.owner
+    def take(self, count: int, failed: Callable[[Turn, BaseException], None]) -> None:
+        """Run the next turns."""
+        ready, fresh = self.ready, self.fresh
         try:
-            turn.context.run(callback, *turn.arguments)
-        except (SystemExit, KeyboardInterrupt):
-            raise
-        except BaseException as error:  # a callback has no caller
-            failed(turn, error)
+            for _ in range(count):
+                turn = ready.popleft()
+                callback = turn.callback
+                if callback is None:
+                    continue
+                self.run += 1
+                self.owner = turn.owner
+                try:
+                    turn.context.run(callback, *turn.arguments)
+                except (SystemExit, KeyboardInterrupt):
+                    raise
+                except BaseException as error:  # a callback has no caller
+                    failed(turn, error)
+                if len(fresh) == 1:
+                    ready.append(fresh.pop())
+                elif fresh:
+                    self.settle()
         finally:
             self.owner = 0
-            if self.fresh:
+            if fresh:
                 self.settle()
+
+
+def outside(context: Context | None = None) -> Context:
+    """A copy of a context, by default of the current one, in which code does not belong to the run."""
+    copied = copy_context() if context is None else context.copy()
+    copied.run(INSIDE.set, False)
+    return copied
+
+
+def work_in_thread(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Take a function that the run gives to a thread out of the run: what it reads there comes in with its result."""
+    if isinstance(function, partial) and isinstance(context := getattr(function.func, "__self__", None), Context):
+        context.run(INSIDE.set, False)  # the copy that asyncio.to_thread made for it
+    return function
 
 
 def _owner(turn: Turn) -> int:

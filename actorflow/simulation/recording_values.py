@@ -188,7 +188,8 @@ def _error(plain: list[Any]) -> Exception:
     if isinstance(error, OSError) and errno is not None:
         error.errno = errno
     for key, value in attributes.items():
-        setattr(error, key, value)
+        if not key.startswith("_"):
+            setattr(error, key, value)
     for note in notes:
         error.add_note(note)
     if cause is not None:

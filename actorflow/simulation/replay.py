@@ -37,7 +37,7 @@ from actorflow.storage.disk import LocalDisk
 
 __all__ = ("Replayed", "replay")
 
-Build = Callable[[str, Sequence[str]], Job]
+Build = Callable[[str, Sequence[str], str], Job]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +67,7 @@ class Replayed:
 
 
 def replay(path: Path, build: Build) -> Replayed:
-    """Run a recorded run again; ``build`` returns the job of a target and its arguments.
+    """Run a recorded run again; ``build(target, arguments, folder)`` returns the job, as a new process would have it.
 
     Raises ``InvalidRecording``, and what building the job raises.
     """
@@ -119,7 +119,7 @@ def _play(life: RecordedLife, build: Build, files: Files) -> _Played:
     loop = ReplayLoop(script, files)  # type: ignore[abstract]  # it is played, and that needs no more
     divergence = None
     settings = Settings.from_layers([(source, mapping) for source, mapping in header["layers"]])
-    job = build(header["target"], header["arguments"])
+    job = build(header["target"], header["arguments"], header["folder"])
     plan = plan_of(job, settings)
     if plan.digest != header["plan"]:
         divergence = (

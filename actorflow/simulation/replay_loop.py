@@ -13,14 +13,16 @@ import sys
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import Context, copy_context
+from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from actorflow.errors import ActorflowError
 from actorflow.model.journal import Entry as JournalEntry
 from actorflow.model.journal import Line
 from actorflow.model.packing import dump
 from actorflow.model.unpacking import load
 from actorflow.simulation.recording_entries import ENTERING, Entry, Kind, Status
-from actorflow.simulation.recording_turns import INSIDE, Door, InsideTask, Operation, Turn, Turns
+from actorflow.simulation.recording_turns import INSIDE, Door, InsideTask, Operation, Turn, Turns, work_in_thread
 from actorflow.simulation.recording_values import error_of, line_of
 from actorflow.simulation.refusals import NothingOutside
 from actorflow.simulation.replay_files import Files, Unknown
@@ -41,6 +43,18 @@ _MOST_TOLD = 5
 
 class Halted(BaseException):
     """Raised by every seam of a life whose replay is over: its code can do no more than unwind."""
+
+
+class _Timer:
+    """What stands behind a turn that waits until the recording says that its time has come."""
+
+    __slots__ = ("_number", "_timers")
+
+    def __init__(self, timers: dict[int, Turn], number: int) -> None:
+        self._timers, self._number = timers, number
+
+    def cancel(self) -> None:
+        self._timers.pop(self._number, None)
 
 
 class ReplayLoop(NothingOutside):
@@ -175,17 +189,19 @@ class ReplayLoop(NothingOutside):
         return self.script.given_to(writer.name)
 
     def _value_of(self, operation: Operation, entry: Entry) -> Any:
-        if entry.status is Status.VALUE:
-            return operation.form.take(entry.value)
-        (told,) = load(entry.value)
-        why = f"what {operation} gave could not be written down: {told}"
-        if entry.status is Status.REDACTED:
-            why = f"what {operation} gave was redacted"
-            if operation.substitute is not None:
-                try:
+        try:
+            if entry.status is Status.VALUE:
+                return operation.form.take(entry.value)
+            (told,) = load(entry.value)
+            why = f"what {operation} gave could not be written down: {told}"
+            if entry.status is Status.REDACTED:
+                why = f"what {operation} gave was redacted"
+                if operation.substitute is not None:
                     return operation.substitute(self.files, told)
-                except Unknown as error:
-                    why = str(error)
+        except Unknown as error:
+            why = str(error)
+        except ActorflowError as error:  # of a class that the job has no longer
+            why = f"what {operation} gave can't be read any more: {error}"
         self.unknown = self.script.place(why)
         self.is_halted = True
         raise Halted
@@ -262,7 +278,7 @@ class ReplayLoop(NothingOutside):
         self._expect(Kind.WORK, tell(Entry(Kind.WORK)))
         self._works += 1
         future: asyncio.Future[Any] = asyncio.Future(loop=self)
-        self._work[self._works] = (lambda: func(*args)), future
+        self._work[self._works] = partial(work_in_thread(func), *args), future
         return future
 
     def _carry_out(self, entry: Entry) -> None:
@@ -309,6 +325,7 @@ class ReplayLoop(NothingOutside):
             self._timers_set += 1
             turn.number = self._timers_set
             self._timers[turn.number] = turn
+            turn.timer = _Timer(self._timers, turn.number)
         return turn
 
     def call_soon_threadsafe(self, callback: Any, *args: Any, context: Context | None = None) -> Any:  # type: ignore[override]  # as inherited, in fewer words
@@ -364,7 +381,7 @@ class ReplayLoop(NothingOutside):
 
     def _take(self, task: asyncio.Task[None]) -> None:
         if self._turns.ready:
-            self._turns.take(self._turn_failed)
+            self._turns.take(1, self._turn_failed)
         else:
             waiting = "its life is over" if task.done() else f"waits; {self._who_waits()}"
             self.divergence = self.script.differs(waiting)
@@ -394,7 +411,7 @@ class ReplayLoop(NothingOutside):
             for _ in range(_TURNS):  # what has not begun begins, so that it can end
                 if not self._turns.ready:
                     break
-                self._turns.take(self._turn_failed)
+                self._turns.take(1, self._turn_failed)
             left = [task for task in asyncio.all_tasks(self) if isinstance(task, InsideTask)]
             if not left:
                 return

@@ -83,7 +83,7 @@ class Script:
                 return None
             if entry.kind is Kind.ASIDE:
                 self.taken += 1
-                self.lines.append(self._line(entry))
+                self._take_in(entry)
                 continue
             self._next.append(entry)
         return self._next[0]
@@ -124,12 +124,13 @@ class Script:
             return f"{asked} {came}, after {entry.position} turns"
         return tell(entry)
 
-    def _line(self, entry: Entry) -> Line:
+    def _take_in(self, entry: Entry) -> None:
+        """Take in a line that code outside announced; one of an entry that this version does not know is left out."""
         at_ms, name, lasting, volatile = entry.value
-        cls = getattr(journal, name)
-        plain = iter(load(lasting))
-        values = {one.name: volatile[one.name] if one.metadata.get("volatile") else next(plain) for one in fields(cls)}
-        return Line(len(self.lines) + 1, at_ms, self.process, cls(**values))
+        cls, plain = _entry_class(name), load(lasting)
+        if cls is not None and len(plain) == len(_lasting_names(cls)):
+            values = {**volatile, **dict(zip(_lasting_names(cls), plain, strict=True))}
+            self.lines.append(Line(len(self.lines) + 1, at_ms, self.process, cls(**values)))
 
 
 def tell(entry: Entry) -> str:
@@ -170,11 +171,20 @@ def tell_line(entry: journal.Entry) -> str:
 
 
 def _fields(name: str, values: list[Any]) -> str:
-    cls = getattr(journal, name, None)
-    names = [] if cls is None else [one.name for one in fields(cls) if not one.metadata.get("volatile")]
+    cls = _entry_class(name)
+    names = [] if cls is None else _lasting_names(cls)
     if len(names) != len(values):
         return f"{name}({', '.join(map(_shown, values))})"
     return f"{name}({', '.join(f'{one}={_shown(value)}' for one, value in zip(names, values, strict=True))})"
+
+
+def _entry_class(name: str) -> type[journal.Entry] | None:
+    cls = getattr(journal, name, None)
+    return cls if isinstance(cls, type) and issubclass(cls, journal.Entry) else None
+
+
+def _lasting_names(cls: type[journal.Entry]) -> list[str]:
+    return [one.name for one in fields(cls) if not one.metadata.get("volatile")]
 
 
 def _shown(value: Any) -> str:

@@ -129,9 +129,9 @@ class Story:
         """The files that the replay says an outsider would see."""
         code = (
             "import json, sys; from pathlib import Path\n"
-            "from actorflow.cli.targets import build_job\n"
+            "from actorflow.cli.replay import Builder\n"
             "from actorflow.simulation.replay import replay\n"
-            "print(json.dumps({p: d.hex() for p, d in replay(Path('run.rec'), build_job).output.items()}))"
+            "print(json.dumps({p: d.hex() for p, d in replay(Path('run.rec'), Builder()).output.items()}))"
         )
         done = subprocess.run(
             [sys.executable, "-c", code], cwd=self.folder, env=environment(), capture_output=True, text=True, check=True

@@ -34,7 +34,7 @@ class Recorded:
         )
 
     def replay(self, build: Callable[[], Job] | None = None) -> Replayed:
-        def built(target: str, arguments: Any) -> Job:
+        def built(target: str, arguments: Any, _folder: str) -> Job:
             assert (target, list(arguments)) == ("jobs:job", ["a"])
             return (build or self.build)()
 
