@@ -44,12 +44,7 @@ def milliseconds(value: object) -> int:
     Raises ``InvalidValue`` for what is neither a whole number nor an aware ``datetime``, and for what is out of range.
     """
     if isinstance(value, datetime):
-        if value.utcoffset() is None:
-            raise InvalidValue(
-                "a naive datetime can't be a timestamp, because nobody knows whose clock it shows; "
-                "give it a zone: value.replace(tzinfo=…)"
-            )
-        return int((value - _EPOCH) // _MILLISECOND)
+        return _instant(value)
     if not isinstance(value, int) or isinstance(value, bool):
         advice = "; round it to whole milliseconds" if isinstance(value, float) else ""
         raise InvalidValue(
@@ -59,3 +54,17 @@ def milliseconds(value: object) -> int:
     if not MIN_TIMESTAMP <= value <= MAX_TIMESTAMP:
         raise InvalidValue("a timestamp is at most 2**53 - 1 milliseconds away from 1970, and this one lies outside")
     return int(value)
+
+
+def _instant(value: datetime) -> int:
+    try:
+        if value.utcoffset() is not None:
+            return int((value - _EPOCH) // _MILLISECOND)
+    except Exception as error:  # a class of its own, or a zone of its own
+        raise InvalidValue(
+            f"a {type(value).__name__} can't be a timestamp, because it says no instant: {error}"
+        ) from error
+    raise InvalidValue(
+        "a naive datetime can't be a timestamp, because nobody knows whose clock it shows; "
+        "give it a zone: value.replace(tzinfo=…)"
+    )

@@ -12,8 +12,8 @@ When **all** splits of **all** subtasks are idle, the source is quiet, and event
 by as much as the clock of the subtask runs from then on, so it stands still again whenever the subtask isn't ready.
 The subtask still counts as idle and holds nobody back.  ``WhenIdle.HOLD``, or no ``idle_after``, lets it stand.
 
-Two machines: ``Idleness`` at each subtask, ``Quiet`` once per source.  Pure: the time comes with the event, from a
-clock that is never set (one that steps back stands still here); idleness is found at a tick, never between.
+Pure: the time comes with the event, from a clock that is never set (one that steps back stands still here); idleness is
+found at a tick, never between.  Who knows of the other subtasks is ``quiet.py``.
 """
 
 from __future__ import annotations
@@ -29,29 +29,19 @@ __all__ = (
     "Active",
     "Effect",
     "Event",
-    "HoldTime",
     "Idle",
     "Idleness",
-    "LetTimePass",
     "NotReady",
     "Passing",
-    "Quiet",
-    "QuietEffect",
-    "QuietEvent",
     "Ready",
     "RecordsRead",
     "ReportQuiet",
     "ReportStirred",
-    "Silent",
     "SplitAdded",
     "SplitClock",
     "SplitEnded",
     "SplitHeld",
     "SplitReleased",
-    "Stirring",
-    "SubtaskEnded",
-    "SubtaskQuiet",
-    "SubtaskStirred",
     "Ticked",
     "TimeHeld",
     "TimePasses",
@@ -404,96 +394,3 @@ class Idleness(Machine[Event, Effect]):
         if isinstance(self.phase, Passing):
             assert self.reported, "time passes although this subtask is not quiet"
             assert self.phase.until_ms <= clock, "time passed that has not passed"
-
-
-# ── the machine of a source ──────────────────────────────────────────────────────────────────
-
-
-@dataclass(frozen=True, slots=True)
-class SubtaskQuiet:
-    """A subtask reports that nothing comes there."""
-
-    subtask: int
-
-
-@dataclass(frozen=True, slots=True)
-class SubtaskStirred:
-    """A subtask reports that this may not be said any more."""
-
-    subtask: int
-
-
-@dataclass(frozen=True, slots=True)
-class SubtaskEnded:
-    """A subtask has ended and won't read any more."""
-
-    subtask: int
-
-
-QuietEvent = SubtaskQuiet | SubtaskStirred | SubtaskEnded
-
-
-@dataclass(frozen=True, slots=True)
-class LetTimePass:
-    """Tell every subtask that has not ended that ``TimePasses``."""
-
-
-@dataclass(frozen=True, slots=True)
-class HoldTime:
-    """Tell every subtask that has not ended that time is held."""
-
-
-QuietEffect = LetTimePass | HoldTime
-
-
-@dataclass(frozen=True, slots=True)
-class Stirring:
-    """Some subtask is not quiet, or all have ended."""
-
-
-@dataclass(frozen=True, slots=True)
-class Silent:
-    """Every subtask that has not ended is quiet."""
-
-
-class Quiet(Machine[QuietEvent, QuietEffect]):
-    """Are all splits of all subtasks of one source idle?
-
-    | phase    | event                        | effects → next phase   |
-    |----------|------------------------------|------------------------|
-    | Stirring | SubtaskQuiet, SubtaskEnded   | LetTimePass → Silent   |
-    | Stirring | SubtaskQuiet, SubtaskStirred, SubtaskEnded | – → Stirring |
-    | Silent   | SubtaskStirred               | HoldTime → Stirring    |
-    | Silent   | SubtaskQuiet, SubtaskEnded   | – → Silent             |
-    | Silent   | SubtaskEnded                 | – → Stirring           |
-    """
-
-    __slots__ = ("quiet", "stirring")
-
-    phase: Stirring | Silent
-
-    def __init__(self, subtasks: int) -> None:
-        super().__init__(Stirring())
-        self.stirring = list(range(subtasks))
-        self.quiet: list[int] = []
-
-    def decide(self, event: QuietEvent) -> list[QuietEffect]:
-        for some in (self.stirring, self.quiet):
-            if event.subtask in some:
-                some.remove(event.subtask)
-        match event:
-            case SubtaskQuiet(subtask):
-                self.quiet.append(subtask)
-            case SubtaskStirred(subtask):
-                self.stirring.append(subtask)
-        before, self.phase = self.phase, Stirring() if self.stirring or not self.quiet else Silent()
-        match before, self.phase:
-            case Stirring(), Silent():
-                return [LetTimePass()]
-            case Silent(), Stirring() if self.stirring:
-                return [HoldTime()]
-        return []
-
-    def check(self) -> None:
-        assert len({*self.stirring, *self.quiet}) == len(self.stirring) + len(self.quiet), "a subtask is in two places"
-        assert isinstance(self.phase, Silent) == (bool(self.quiet) and not self.stirring)
