@@ -63,6 +63,8 @@ class Course:
     """Whether failing for good is an end as good as any."""
     foreseen: tuple[str, ...] = ()
     """Causes of failures that are no mistake, because the scenario is about them."""
+    keeps_values: bool = True
+    """Whether what is told holds rows and state as Python values too; many of them take the collector's time."""
     lists_storage: bool = False
     lists_disk: bool = False
 
@@ -80,6 +82,7 @@ def course_of_draw(drawn: Draw, *, storm: bool) -> Course:
         second=drawn.second if storm else None,
         always_kills=storm,
         batch_us=drawn.batch_us,
+        keeps_values=False,
     )
 
 

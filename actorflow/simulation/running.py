@@ -17,10 +17,6 @@ from actorflow.simulation.subject import Subject
 __all__ = ("first_difference", "many", "run_course")
 
 
-_GARBAGE = 100_000
-"""How many objects may have been made since the last collection, and still be there."""
-
-
 def run_course(subject: Subject, seed: int, course: Course, *, storm: bool) -> Run:
     """Run a job on a loop of its own; whatever goes wrong is raised as ``SeedFailed``, with the journal so far."""
     begun: list[Lives] = []
@@ -37,8 +33,8 @@ def run_course(subject: Subject, seed: int, course: Course, *, storm: bool) -> R
             lines, expected = (begun[0].told, begun[0].expected) if begun else ((), ())
             raise SeedFailed(f"seed {seed}, in {weather}: {_sentence(error)}", lines, expected) from error
         finally:
-            if gc.get_count()[0] > _GARBAGE:  # nothing was collected meanwhile
-                gc.collect()
+            begun.clear()  # it holds the whole world of the run
+            gc.collect()  # nothing was collected meanwhile, and more at once takes longer for each
 
 
 def _sentence(error: Exception) -> str:

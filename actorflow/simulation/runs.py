@@ -104,9 +104,9 @@ class Run:
     """How many attempts began, over all lives."""
     ended_at_ms: int = 0
     rows: dict[str, list[Any]] = field(default_factory=dict, repr=False)
-    """The same rows as ``output``, as Python values in the order in which an outsider finds them."""
+    """The same rows as ``output``, as Python values in the order in which an outsider finds them; none in a swarm."""
     values: dict[str, list[tuple[Any, Any]]] = field(default_factory=dict, repr=False)
-    """The same state as ``state``, as Python values: ``operator.state`` → pairs of key and value."""
+    """The same state as ``state``, as Python values: ``operator.state`` → pairs of key and value; none in a swarm."""
     checkpoints: list[CheckpointRecord] = field(default_factory=list, repr=False)
     """In the order of their triggers."""
     storage: dict[int | None, dict[str, int]] = field(default_factory=dict, repr=False)
