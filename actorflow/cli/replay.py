@@ -56,6 +56,7 @@ def replay_file(path: Path, *, as_json: bool) -> int:
                     "journal_digest": replayed.journal_digest,
                     "output_digest": replayed.output_digest,
                     "divergence": replayed.divergence,
+                    "journal_digests": list(replayed.journal_digests),
                     "not_compared": replayed.not_compared,
                     "unknown": replayed.unknown,
                     "notes": list(replayed.notes),

@@ -93,7 +93,7 @@ def run_target(
                 resume_from=resume_from,
                 rewind=rewind,
             )
-            recording.record(
+            facts.journal = recording.record(
                 record, job, settings, start, redact=redact, observe=facts.observe, begun=facts.begin_beside
             )
     finally:
@@ -121,6 +121,7 @@ class _Facts:
     def __init__(self) -> None:
         self.checkpoints = 0
         self.handle: JobHandle | None = None
+        self.journal: str | None = None
         self._line: asyncio.Task[None] | None = None
 
     def observe(self, observer: JournalObserver) -> None:
@@ -175,4 +176,5 @@ def _result(handle: JobHandle, facts: _Facts) -> dict[str, Any]:
         "restored_checkpoint": status.restored_checkpoint,
         "checkpoints": facts.checkpoints,
         "last_checkpoint": None if last is None else last.checkpoint_id,
+        **({} if facts.journal is None else {"journal_digest": facts.journal}),
     }

@@ -36,7 +36,8 @@ universe and takes their world away again, ``weather.py`` says what can go wrong
 of its job; ``swarm.py`` draws one from a seed, ``play.py`` takes it from a scenario.  ``oracle.py`` compares storm and
 calm, ``digest.py`` tells whether two runs were the same.  ``guide.py`` chooses which storm comes next, ``shrink.py``
 makes a failing one small, ``mutants/`` holds planted faults that storms must find.  ``timeline.py`` tells a run to
-people, ``picture/`` draws it, with what ``levels.py`` has seen.  Nothing here is known to the runtime.
+people, ``picture/`` draws it, with what ``levels.py`` has seen.  ``recording.py`` writes a real run down, and
+``replay.py`` runs it again.  Nothing here is known to the runtime.
 
 The door is lazy: a module loads when its name is first used.
 """

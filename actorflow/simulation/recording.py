@@ -59,8 +59,8 @@ def record(
     redact: bool,
     observe: Callable[[JournalObserver], object],
     begun: Callable[[JobHandle], object],
-) -> None:
-    """Run a job to its end and record it, after what the file holds already.
+) -> str:
+    """Run a job to its end and record it, after what the file holds already; return the digest of its journal.
 
     ``observe`` is given the journal, ``begun`` the handle once there is one; both see the run from outside.  Raises
     what running the job raises, and ``InvalidRecording`` when the file can't be used.
@@ -74,7 +74,7 @@ def record(
         raise
     real = real_world(owns_process=True)
     log = RecordingLog(file, lambda why: _tell_of_its_end(observer, path, why))
-    loop = RecordingLoop(log, redact=redact)
+    loop = RecordingLoop(log, process=real.process, redact=redact)
     observer = _Observer(loop, real.process)
     observe(observer)
     stand_outside(job, Codec(plan.registry), loop, redact=redact)
@@ -103,10 +103,11 @@ def record(
                 ending = ["raised", type(error).__name__]
                 raise
             finally:
-                log.add(pack_tree(Kind.END, ending))
+                log.add(pack_tree(Kind.END, [*ending, loop.journal.hexdigest()]))
                 log.close()
     finally:
         signal.signal(signal.SIGINT, before)
+    return loop.journal.hexdigest()
 
 
 async def life_of(

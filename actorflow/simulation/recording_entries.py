@@ -15,6 +15,7 @@ from enum import IntEnum
 from struct import Struct
 from typing import Any, Final
 
+from actorflow.model.leaves import Unwritable
 from actorflow.model.packing import dump
 from actorflow.model.unpacking import load
 
@@ -23,6 +24,7 @@ __all__ = (
     "Entry",
     "Kind",
     "Status",
+    "dump_told",
     "entries_of",
     "pack",
     "pack_answer",
@@ -102,8 +104,26 @@ def pack(kind: Kind, *fields: Any) -> bytes:
 
 def pack_tree(kind: Kind, tree: Any) -> bytes:
     """The bytes of an entry that holds plain values."""
-    body = dump(tree)
+    body = dump_told(tree)
     return _HEAD.pack(kind, len(body)) + body
+
+
+def dump_told(tree: Any) -> bytes:
+    """The bytes of plain values that are told and not used again: text that can't be written is spelled out."""
+    try:
+        return dump(tree)
+    except Unwritable:
+        return dump(_spelled(tree))
+
+
+def _spelled(tree: Any) -> Any:
+    if isinstance(tree, str):
+        return tree.encode("utf-8", "backslashreplace").decode()
+    if isinstance(tree, list | tuple):
+        return [_spelled(item) for item in tree]
+    if isinstance(tree, dict):
+        return {_spelled(key): _spelled(item) for key, item in tree.items()}
+    return tree
 
 
 def pack_answer(number: int, position: int, status: Status, body: bytes) -> bytes:

@@ -22,7 +22,7 @@ from contextvars import Context, copy_context
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from actorflow.model.journal import ActorFailed, Entry
+from actorflow.model.journal import ActorFailed, Entry, Line
 from actorflow.runtime.environment import process_signals
 from actorflow.simulation.recording_entries import Kind, Status, pack, pack_answer, pack_said, pack_tree
 from actorflow.simulation.recording_log import RecordingLog
@@ -36,7 +36,7 @@ from actorflow.simulation.recording_turns import (
     outside,
     work_in_thread,
 )
-from actorflow.simulation.recording_values import answer_of, line_of
+from actorflow.simulation.recording_values import JournalDigest, answer_of, line_of
 
 if TYPE_CHECKING:
     from actorflow.simulation.recording_outside import OutsideWriter
@@ -52,10 +52,11 @@ Work = Callable[[], Coroutine[Any, Any, Any]]
 
 
 class RecordingLoop(asyncio.SelectorEventLoop):
-    """A loop that writes into ``log`` what comes into the run."""
+    """A loop that writes into ``log`` what comes into the run of a process; ``journal`` is the digest of its lines."""
 
-    def __init__(self, log: RecordingLog, *, redact: bool = False) -> None:
-        self._log, self._redact = log, redact
+    def __init__(self, log: RecordingLog, *, process: str = "", redact: bool = False) -> None:
+        self._log, self._process, self._redact = log, process, redact
+        self.journal = JournalDigest()
         self._turns = Turns()
         self._rounds = outside()
         self._arrivals: deque[Callable[[], None]] = deque()
@@ -292,7 +293,9 @@ class RecordingLoop(asyncio.SelectorEventLoop):
         if INSIDE.get():
             kind = Kind.LINE
             self._note_raised(entry)
-        self._log.add(pack_tree(kind, line_of(entry, _now_ms(), redact=self._redact)))
+        line = Line(0, _now_ms(), self._process, entry)
+        self.journal.add(line)
+        self._log.add(pack_tree(kind, line_of(entry, line.at_ms, redact=self._redact)))
         self._log.flush()
 
     def listen(self, heard: Callable[[], None]) -> AbstractContextManager[None]:

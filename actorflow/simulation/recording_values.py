@@ -12,18 +12,18 @@ from __future__ import annotations
 import builtins
 from collections.abc import Callable
 from dataclasses import dataclass, fields
+from hashlib import sha256
 from typing import Any, Final
 
 import actorflow.errors
 from actorflow.abc.connectors import Chunk
 from actorflow.dataflow.lane import Invocation
-from actorflow.errors import InvalidValue
 from actorflow.model.codec import Codec
-from actorflow.model.journal import Entry, lasting_fields
+from actorflow.model.journal import Entry, Line, lasting_fields
 from actorflow.model.packing import dump
 from actorflow.model.unpacking import load
 from actorflow.simulation.digest import canonical
-from actorflow.simulation.recording_entries import Status
+from actorflow.simulation.recording_entries import Status, dump_told
 
 __all__ = (
     "NOTHING",
@@ -31,6 +31,7 @@ __all__ = (
     "RAW",
     "REDACTED",
     "Form",
+    "JournalDigest",
     "answer_of",
     "chunk_form",
     "error_of",
@@ -118,11 +119,12 @@ def answer_of(form: Form, value: Any, error: BaseException | None, *, redact: bo
     if error is not None:
         if not isinstance(error, Exception):
             return Status.CANCELLED, b""
-        return Status.ERROR, dump(_plain_error(error, redact=redact))
+        return Status.ERROR, dump_told(_plain_error(error, redact=redact))
     try:
         body = form.give(value)
-    except (InvalidValue, TypeError, ValueError) as refusal:
-        return Status.UNWRITABLE, dump([type(refusal).__name__ if redact else f"{type(refusal).__name__}: {refusal}"])
+    except Exception as refusal:  # whatever it is, the run goes on and the replay says so
+        told = type(refusal).__name__ if redact else f"{type(refusal).__name__}: {refusal}"
+        return Status.UNWRITABLE, dump_told([told])
     if redact and form.holds_records:
         return Status.REDACTED, dump([len(value) if isinstance(value, bytes) else 0])
     return Status.VALUE, body
@@ -138,6 +140,24 @@ def line_of(entry: Entry, at_ms: int, *, redact: bool) -> list[Any]:
         if field.name not in names
     }
     return [at_ms, type(entry).__name__, canonical([value for _, value in lasting]), volatile]
+
+
+class JournalDigest:
+    """The digest of a journal whose lines are not kept: what ``journal_digest`` says of them."""
+
+    def __init__(self) -> None:
+        self._digest = sha256()
+
+    def add(self, line: Line) -> None:
+        """Take a line."""
+        values = [value for _, value in lasting_fields(line.entry)]
+        self._digest.update(canonical([line.at_ms, line.process, line.name, *values]))
+
+    def hexdigest(self) -> str:
+        """The digest of the lines so far, with nothing visible at the end."""
+        digest = self._digest.copy()
+        digest.update(sha256(b"").digest())
+        return digest.hexdigest()
 
 
 def _plain(value: Any, *, redact: bool) -> Any:
@@ -181,8 +201,10 @@ def error_of(body: bytes) -> Exception:
 def _error(plain: list[Any]) -> Exception:
     module, name, base_module, base_name, text, notes, attributes, errno, cause = plain
     base = _known(base_module, base_name) or Exception
+    if issubclass(base, ExceptionGroup):
+        base = Exception  # there is none without its members, and nobody inside looks at them
     error = base.__new__(base, text)
-    if (module, name) != (base_module, base_name) or _text(error) != text:
+    if (module, name) != (base_module, base.__name__) or _text(error) != text:
         stand_in: Any = type(name, (base,), {"__module__": module, "__str__": lambda _: text})
         error = stand_in.__new__(stand_in, text)
     if isinstance(error, OSError) and errno is not None:

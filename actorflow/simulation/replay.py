@@ -45,8 +45,9 @@ class Replayed:
     """What a replay came to.
 
     ``divergence`` is the first entry that differs, with both sides; ``None`` when none does.  ``unknown`` says where
-    the comparison had to end, and why; ``not_compared`` how many entries that left.  ``output`` are the files that the
-    run's sinks made visible.
+    the comparison had to end, and why; ``not_compared`` how many entries that left.  ``journal_digests`` are those of
+    each life, as ``actorflow run --record FILE --json`` told them.  ``output`` are the files that the run's sinks made
+    visible.
     """
 
     lives: int
@@ -55,6 +56,7 @@ class Replayed:
     unknown: str | None
     not_compared: int
     journal_digest: str
+    journal_digests: tuple[str, ...]
     output_digest: str
     output: Mapping[str, bytes] = field(repr=False)
     lines: tuple[Line, ...] = field(repr=False)
@@ -95,6 +97,7 @@ def replay(path: Path, build: Build) -> Replayed:
         unknown=last.unknown,
         not_compared=last.rest + left,
         journal_digest=journal_digest(lines),
+        journal_digests=tuple(journal_digest(one.lines) for one in played),
         output_digest=digest_of_output(output, given),
         output=output,
         lines=tuple(lines),
@@ -172,8 +175,11 @@ def _compare_ends(script: Script, task: Any) -> str | None:
         return None
     error = None if task.cancelled() else task.exception()
     mine = ["returned", ""] if error is None else ["raised", type(error).__name__]
-    if list(entry.value) != mine:
+    *recorded, journal = entry.value
+    if recorded != mine:
         return script.differs(f"the end of this life ({' '.join(mine).strip()})")
+    if journal != journal_digest(script.lines):
+        return script.place(f"recorded: a journal of digest {journal}; the replay: {journal_digest(script.lines)}")
     script.take()
     return None
 

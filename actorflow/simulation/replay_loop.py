@@ -19,9 +19,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from actorflow.errors import ActorflowError
 from actorflow.model.journal import Entry as JournalEntry
 from actorflow.model.journal import Line
-from actorflow.model.packing import dump
 from actorflow.model.unpacking import load
-from actorflow.simulation.recording_entries import ENTERING, Entry, Kind, Status
+from actorflow.simulation.recording_entries import ENTERING, Entry, Kind, Status, dump_told
 from actorflow.simulation.recording_turns import INSIDE, Door, InsideTask, Operation, Turn, Turns, work_in_thread
 from actorflow.simulation.recording_values import error_of, line_of
 from actorflow.simulation.refusals import NothingOutside
@@ -437,4 +436,4 @@ class ReplayLoop(NothingOutside):
 
 
 def _as_written(value: Any) -> Any:
-    return load(dump(value))
+    return load(dump_told(value))

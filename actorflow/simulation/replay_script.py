@@ -159,7 +159,7 @@ def tell(entry: Entry) -> str:
             _, name, lasting, _ = entry.value
             return f"journal: {_fields(name, load(lasting))}"
         case Kind.END:
-            ending, error = entry.value
+            ending, error, _ = entry.value
             return f"the end of this life ({ending}{f' {error}' if error else ''})"
         case _:
             return entry.kind.name.lower()

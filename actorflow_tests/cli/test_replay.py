@@ -5,7 +5,7 @@ from __future__ import annotations
 import stat
 import sys
 
-from actorflow_tests.cli.shell import Shell
+from actorflow_tests.cli.shell import Said, Shell
 
 WORDS = """
 import dataclasses
@@ -45,13 +45,14 @@ def number(word):
 """
 
 
-def record(shell: Shell, *more: str) -> None:
+def record(shell: Shell, *more: str) -> Said:
     (shell.folder / "words.py").write_text(WORDS)
     (shell.folder / "numbering.py").write_text(NUMBERING)
     said = shell("run", "words.py:words", "--record", "run.rec", *more, "--", "text")
     assert said.code == 0, said.err
     for name in ("words", "numbering"):  # the process that was recorded has ended
         del sys.modules[name]
+    return said
 
 
 def test_a_recording_is_replayed_with_modules_that_each_life_has_for_itself(shell: Shell) -> None:
@@ -68,14 +69,16 @@ def test_a_recording_is_replayed_with_modules_that_each_life_has_for_itself(shel
 
 
 def test_the_result_as_json_is_all_that_is_on_stdout(shell: Shell) -> None:
-    record(shell)
+    recorded = record(shell, "--json")
     said = shell("simulate", "run.rec", "--json")
     assert said.out.count("\n") == 1
     assert said.last["lives"] == 1
     assert said.last["same"] is True
     assert said.last["divergence"] is None
     assert said.last["entries"] > 20
-    assert len(said.last["journal_digest"]) == len(said.last["output_digest"]) == 64
+    assert said.last["journal_digest"] == recorded.last["journal_digest"]
+    assert said.last["journal_digests"] == [recorded.last["journal_digest"]]
+    assert len(said.last["output_digest"]) == 64
 
 
 def test_a_job_that_was_changed_diverges_with_exit_code_1(shell: Shell) -> None:

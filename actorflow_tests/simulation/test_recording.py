@@ -329,6 +329,19 @@ def test_any_other_comes_back_as_a_stand_in_of_its_name_without_its_class_being_
     assert isinstance(found.__cause__, ObjectMissing)
 
 
+def test_a_group_of_exceptions_comes_back_as_one_of_its_name() -> None:
+    found = told(ExceptionGroup("unhandled errors in a TaskGroup", [ValueError("no")]))
+    assert type(found).__name__ == "ExceptionGroup"
+    assert str(found) == "unhandled errors in a TaskGroup (1 sub-exception)"
+
+
+def test_text_that_is_no_text_is_spelled_out_where_it_is_only_told() -> None:
+    (entry,) = entries_of(pack_tree(Kind.OPERATION, ["disk.size", "/a\udcff", {"k\ud800": ["\ud800"]}]))
+    assert entry.value == ["disk.size", "/a\\udcff", {"k\\ud800": ["\\ud800"]}]
+    assert str(told(OSError("/a\udcff"))) == "/a\\udcff"
+    assert line_of(ActorFailed(operator="op", subtask=1, cause="E", detail="\udcff"), 5, redact=False)[3]
+
+
 def test_an_answer_that_can_not_be_written_is_told_and_not_raised() -> None:
     status, body = answer_of(outcome_form(CODEC, None), [object()], None, redact=False)
     assert status is Status.UNWRITABLE

@@ -27,6 +27,7 @@ from actorflow.connectors.function import call
 from actorflow.connectors.inbox import Inbox
 from actorflow.errors import InvalidRecording, JobFailed
 from actorflow.runtime.handle import JobHandle
+from actorflow.simulation.recording_file import RecordingFile, frames_of
 from actorflow.simulation.replay import Replayed
 from actorflow_tests.simulation.recorded import Recorded, files_in
 
@@ -632,6 +633,21 @@ def test_a_value_that_can_not_be_written_down_ends_the_comparison_and_says_so(tm
 @dataclass
 class Patient:
     name: str
+
+
+def test_a_journal_of_another_digest_is_a_difference(tmp_path: Path) -> None:
+    recorded = Recorded(tmp_path, counted(tmp_path, memory.source(["a"])))
+    recorded.run()
+    digest = recorded.replay().journal_digest
+    payloads = [payload for _, payload in frames_of(recorded.path)]
+    recorded.path.unlink()
+    file = RecordingFile(recorded.path)
+    for payload in payloads:
+        file.append(payload.replace(digest.encode(), b"0" * 64))
+    file.close()
+    replayed = recorded.replay()
+    assert replayed.divergence is not None
+    assert replayed.divergence.endswith(f"recorded: a journal of digest {'0' * 64}; the replay: {digest}")
 
 
 def test_redacted_a_recording_holds_no_record_and_is_replayed_from_the_files_themselves(tmp_path: Path) -> None:
