@@ -345,6 +345,38 @@ def test_r129_a_cancellation_in_the_tick_in_which_a_wait_ends_is_not_lost() -> N
         run(main, offset, seed=offset)
 
 
+def test_a_nap_ends_when_it_is_over_and_may_be_cut_short() -> None:
+    async def main() -> list[float]:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, SimulatedLoop)
+        seen: list[float] = []
+
+        async def sleeper(delay: float) -> None:
+            await loop.nap(delay)
+            seen.append(loop.time())
+
+        tasks = [asyncio.create_task(sleeper(delay)) for delay in (3.0, 1.0, 2.0)]
+        await asyncio.sleep(1.5)
+        tasks[2].cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.sleep(10)
+        assert tasks[2].cancelled()
+        assert not loop.unhandled
+        return seen
+
+    assert run(main) == [1.0, 3.0]
+
+
+def test_debug_mode_is_as_it_was_set() -> None:
+    loop = SimulatedLoop()
+    assert not loop.get_debug()
+    loop.set_debug(True)
+    assert loop.get_debug()
+    loop.set_debug(False)
+    assert not loop.get_debug()
+    loop.close()
+
+
 def test_what_begins_while_everything_is_cancelled_ends_before_the_loop_closes(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

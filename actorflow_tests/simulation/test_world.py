@@ -488,6 +488,23 @@ def test_readers_of_the_journal_see_every_line() -> None:
     run(main)
 
 
+def test_readers_of_some_entries_see_those_alone_also_when_they_come_late() -> None:
+    async def main() -> None:
+        universe = Universe(0)
+        early: list[str] = []
+        late: list[str] = []
+        world = universe.world("p")
+        universe.subscribe(lambda line: early.append(line.name), CheckpointCompleted)
+        world.observer.announce(acknowledged(1))
+        universe.subscribe(lambda line: late.append(line.name), CheckpointAcknowledged, CheckpointCompleted)
+        world.observer.announce(acknowledged(2))
+        world.observer.announce(CheckpointCompleted(checkpoint=1, kind="periodic"))
+        assert early == ["CheckpointCompleted"]
+        assert late == ["CheckpointAcknowledged", "CheckpointCompleted"]
+
+    run(main)
+
+
 def test_a_storm_is_a_function_of_its_seed() -> None:
     digests = [storm(seed) for seed in range(10)]
     assert digests == [storm(seed) for seed in range(10)]
