@@ -65,6 +65,9 @@ _SPIN_FOR_EVER = 1_000_000
 _COLLECT_EVERY = 250_000
 """Steps between two runs of the garbage collector, which take as long as thousands of steps."""
 
+_GENERATORS = 256
+"""Asynchronous generators that may have begun before those that are gone are cleared away."""
+
 _LAST_CANCELLATIONS = 10
 """How often what is still there is cancelled when the loop is closed."""
 
@@ -122,8 +125,8 @@ class SimulatedLoop(NothingOutside):
         self._work_begun = 0
         self._held: dict[object, list[Step]] = {}
         self._buried: dict[object, None] = {}
-        self._generators: weakref.WeakValueDictionary[int, AsyncGenerator[Any, Any]] = weakref.WeakValueDictionary()
-        self._generators_begun = 0
+        self._generators: list[weakref.ref[AsyncGenerator[Any, Any]]] = []  # in the order in which they began
+        self._generators_at_most = _GENERATORS
         self._thread: int | None = None
         self._stopping = False
         self._closed = False
@@ -492,15 +495,19 @@ class SimulatedLoop(NothingOutside):
     # ── async generators ──
 
     def _generator_begins(self, generator: AsyncGenerator[Any, Any]) -> None:
-        self._generators_begun += 1
-        self._generators[self._generators_begun] = generator
+        self._generators.append(weakref.ref(generator))
+        if len(self._generators) >= self._generators_at_most:  # a call for each that is gone would cost more
+            self._generators = [one for one in self._generators if one() is not None]
+            self._generators_at_most = 2 * len(self._generators) + _GENERATORS
 
     def _generator_forgotten(self, generator: AsyncGenerator[Any, Any]) -> None:
         if not self._closed:
             self.call_soon(self.create_task, generator.aclose())
 
     async def shutdown_asyncgens(self) -> None:
-        for _, generator in sorted(self._generators.items()):
+        for reference in self._generators:
+            if (generator := reference()) is None:
+                continue
             try:
                 await generator.aclose()
             except Exception as error:  # the others are to be closed all the same
