@@ -280,7 +280,8 @@ def watermarks_by(
 
 def _ms(duration: timedelta) -> int:
     """Milliseconds, rounded up: a bound that is a little too wide drops nothing."""
-    return -(-duration // timedelta(milliseconds=1))
+    whole, rest = divmod(duration, timedelta(milliseconds=1))
+    return whole + bool(rest)
 
 
 def _whole_ms(what: str, duration: object, *, least: int) -> None:
