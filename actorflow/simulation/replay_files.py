@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from actorflow.simulation.recording_turns import Operation
 
-__all__ = ("Files", "Unknown")
+__all__ = ("Files", "Unknown", "digest_of_output")
 
 
 class Unknown(Exception):
