@@ -1,21 +1,26 @@
-"""How is a function called with the arguments that a scenario gives?"""
+"""How is a function of the user's called with the arguments that a scenario gives, and where did it fail?"""
 
 from __future__ import annotations
 
 import inspect
+import traceback
 import typing
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from actorflow.dataflow.targets import nearest_of
-from actorflow.errors import InvalidJob
+from actorflow.errors import ActorflowError, InvalidJob
 
-__all__ = ("bound",)
+__all__ = ("bound", "place_of")
 
 
 def bound(function: Callable[..., Any], arguments: Mapping[str, Any], *, what: str) -> Callable[[], Any]:
-    """Return the function with its arguments, to be called again and again.  Raises ``InvalidJob``."""
+    """Return the function with its arguments, to be called again and again.
+
+    Raises ``InvalidJob``, now for arguments that do not fit, and when it is called for whatever the function raises
+    that is no error of ours.
+    """
     try:
         parameters = inspect.signature(function).parameters
         hints = typing.get_type_hints(function)
@@ -41,6 +46,21 @@ def bound(function: Callable[..., Any], arguments: Mapping[str, Any], *, what: s
     def call() -> Any:
         given = dict(values)
         first = [given.pop(name) for name in positional if name in given]
-        return function(*first, **given)
+        try:
+            return function(*first, **given)
+        except ActorflowError:
+            raise
+        except Exception as error:
+            place = place_of(error, function)
+            raise InvalidJob(f"{what} raised {type(error).__name__}: {error} ({place})") from error
 
     return call
+
+
+def place_of(error: BaseException, function: Callable[..., Any]) -> str:
+    """Return the last line of a function's own file that an error came through, as a sentence shows it."""
+    file = getattr(getattr(function, "__code__", None), "co_filename", "")
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        if frame.filename == file:
+            return f"{Path(file).name}, line {frame.lineno}: {frame.line}"
+    return "outside of its own file"

@@ -29,6 +29,9 @@ __all__ = ("Course", "course_of_draw", "course_of_scenario", "settings_of")
 STORM_MS = 120_000
 """After so long the weather lifts, unless the scenario names a later time."""
 
+_LEFT_BEHIND_MS = 60_000
+"""So much later than the last time that a scenario names: what comes after an entry of the journal comes late."""
+
 MOST_LIVES = 12
 """After so many lives the weather lifts."""
 
@@ -54,6 +57,8 @@ class Course:
     """Whether a kill whose moment never comes strikes at the final checkpoint instead."""
     batch_us: int = 0
     shuffle_rounds: int | None = None
+    earlier_parallelism: bool = False
+    """Whether a life whose parallelism its checkpoint refuses is started with an earlier one, or is a failure."""
     storm_ms: int = STORM_MS
     busy_until_ms: int = 0
     """Before this, the job can't be over in the calmest weather."""
@@ -81,6 +86,7 @@ def course_of_draw(drawn: Draw, *, storm: bool) -> Course:
         faults=tuple(Fault(weather=weather) for weather in drawn.weather) if storm else (),
         second=drawn.second if storm else None,
         always_kills=storm,
+        earlier_parallelism=True,
         batch_us=drawn.batch_us,
         keeps_values=False,
     )
@@ -90,6 +96,7 @@ def course_of_scenario(scenario: Scenario, *, storm: bool) -> Course:
     """Return the course of a scenario, in its weather or in none.  Raises ``InvalidConfig`` for its settings."""
     settings = settings_of(scenario)
     times = [_known_time(step.when) for step in scenario.steps]
+    busy_until_ms = max([0, *times, *(_read_until(one) for one in scenario.inputs)])
     expectations = scenario.expectations
     storages = [expected for expected in expectations if isinstance(expected, AboutStorage)]
     return Course(
@@ -99,8 +106,11 @@ def course_of_scenario(scenario: Scenario, *, storm: bool) -> Course:
         steps=scenario.steps,
         batch_us=scenario.schedule.batch_us,
         shuffle_rounds=scenario.schedule.shuffle_rounds,
-        storm_ms=max([STORM_MS, *(_weather_until(fault.weather) for fault in scenario.weather)]),
-        busy_until_ms=max([0, *times, *(_read_until(one) for one in scenario.inputs)]),
+        earlier_parallelism=scenario.schedule.earlier_parallelism,
+        storm_ms=max(
+            [STORM_MS, busy_until_ms + _LEFT_BEHIND_MS, *(_weather_until(one.weather) for one in scenario.weather)]
+        ),
+        busy_until_ms=busy_until_ms,
         calm_within_ms=scenario.calm_within_ms,
         most_lives=max([MOST_LIVES, *(fault.life + 2 for fault in scenario.weather)]),
         may_fail=any(isinstance(expected, AboutStatus) and expected.status == "FAILED" for expected in expectations),
@@ -136,7 +146,7 @@ def _known_time(when: Trigger) -> int:
 def _weather_until(weather: Weather) -> int:
     """When a fault has passed, as far as its words say; with some time for what it leaves behind."""
     lasts = max([0, *(getattr(weather, name, 0) for name in ("ms", "for_ms", "by_ms"))])
-    return _known_time(weather.when) + lasts + STORM_MS // 2
+    return _known_time(weather.when) + lasts + _LEFT_BEHIND_MS
 
 
 def _read_until(one: Input) -> int:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from actorflow.model.journal import CalmBegan
 from actorflow.simulation.expected_facts import (
     about_checkpoint,
     about_journal,
@@ -32,6 +33,7 @@ from actorflow.simulation.scenario import (
     Expectation,
     Scenario,
 )
+from actorflow.simulation.scenario_kinds import DURATION
 
 __all__ = ("failures", "needs_calm")
 
@@ -66,8 +68,17 @@ def _unstruck(scenario: Scenario, run: Run) -> Iterator[str]:
             continue
         if fault.life > run.lives:
             yield f"[[weather]] {number}: never struck: its process lived {times(run.lives)}; or say perhaps = true"
-        elif any(fault is one for one in run.unstruck):
-            yield f"[[weather]] {number}: never struck; if that may be, say perhaps = true"
+        elif any(fault is one for one in run.unstruck) or not any(fault is one for one in run.weather):
+            yield f"[[weather]] {number}: never struck{_lifted(run)}; if that may be, say perhaps = true"
+
+
+def _lifted(run: Run) -> str:
+    """When the weather lifted, if the job still ran then."""
+    for place, line in enumerate(run.lines):
+        if isinstance(line.entry, CalmBegan):
+            went_on = any(after.process for after in run.lines[place + 1 :])
+            return f" before the weather lifted, at {DURATION.write(line.at_ms)}" if went_on else ""
+    return ""
 
 
 def _judge(expectation: Expectation, folder: Path | None, calm: Run | None, storm: Run) -> Iterator[str]:

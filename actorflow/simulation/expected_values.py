@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from actorflow.dataflow.targets import function_of
+from actorflow.simulation.arguments import place_of
 from actorflow.simulation.digest import canonical
 from actorflow.simulation.runs import Run
 from actorflow.simulation.scenario import AboutOutput, AboutState
@@ -45,7 +46,9 @@ def about_output(about: AboutOutput, folder: Path | None, calm: Run | None, stor
         yield f"output {_of(about.sink)} lacks rows:{_told(missing, 'missing')}"
     if about.count is not None and len(rows) != about.count:
         yield f"output {_of(about.sink)} has {len(rows)} rows and not {about.count}"
-    if about.invariant is not None:
+    if about.invariant is not None and not rows:
+        yield f"output {_of(about.sink)} has no rows, so invariant {about.invariant} is asked about nothing"
+    elif about.invariant is not None:
         judged: Any = storm.rows[about.sink] if about.sink is not None else dict(storm.rows)
         yield from _invariant(about.invariant, folder, judged)
 
@@ -71,12 +74,13 @@ def _against_calm(about: AboutOutput, sinks: Sequence[str], calm: Run, storm: Ru
 
 
 def _invariant(name: str, folder: Path | None, judged: Any) -> Iterator[str]:
+    invariant = function_of(name, folder, what="invariant")
     try:
-        answer = function_of(name, folder, what="invariant")(judged)
+        answer = invariant(judged)
     except AssertionError as error:
-        yield f"invariant {name} does not hold: {error}"
+        yield f"invariant {name} does not hold: {str(error) or place_of(error, invariant)}"
     except Exception as error:  # it is the user's; the other expectations are judged all the same
-        yield f"invariant {name} raised {type(error).__name__}: {error}"
+        yield f"invariant {name} raised {type(error).__name__}: {error} ({place_of(error, invariant)})"
     else:
         if answer is not None:
             yield f"invariant {name} returned {answer!r:.80}; one that holds returns nothing, another raises"

@@ -117,11 +117,9 @@ class Harness:
         if in_order or list(rows) == written:
             assert list(rows) == written, f"expected {list(rows)}, written {written}"
             return
-        missing = Counter(map(repr, rows))
-        missing.subtract(map(repr, written))
-        lacking, surplus = sorted((+missing).elements()), sorted((-missing).elements())
-        assert not lacking, f"missing {', '.join(lacking)}; written {written}"
-        assert not surplus, f"not expected {', '.join(surplus)}; written {written}"
+        lacking, surplus = _differences(rows, written)
+        assert not lacking, f"missing {', '.join(map(repr, lacking))}; written {written}"
+        assert not surplus, f"not expected {', '.join(map(repr, surplus))}; written {written}"
 
     def query(self, state: str, *, key: Any) -> Any:
         """Return what a keyed state such as ``"count.state"`` holds for a key now; ``None`` when it is unset."""
@@ -325,6 +323,21 @@ async def _universe(seed: int) -> Universe:
 async def _kill(process: Process) -> None:
     process.kill()
     await process.wait()
+
+
+def _differences(rows: Sequence[Any], written: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+    """Return which rows are missing and which are there beside them; equal is what Python holds for equal."""
+    try:
+        expected, there = Counter(rows), Counter(written)
+    except TypeError:  # they can't be hashed
+        lacking, surplus = [], list(written)
+        for row in rows:
+            if row in surplus:
+                surplus.remove(row)
+            else:
+                lacking.append(row)
+        return lacking, surplus
+    return list((expected - there).elements()), list((there - expected).elements())
 
 
 def _one(ends: Mapping[str, T], name: str | None, kind: str) -> T:

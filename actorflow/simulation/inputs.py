@@ -102,9 +102,12 @@ def records_of(one: Input, folder: Path | None = None) -> Records:
 
 def _lines(folder: Path, name: str, where: str) -> list[Any]:
     try:
-        return (folder / name).read_text(encoding="utf-8").splitlines()
+        text = (folder / name).read_bytes().decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidJob(f"{where}: lines = {name!r} can't be read: {error}") from error
+    # Lines end where those of ``files.lines`` do, and not at all that Python's ``splitlines`` cuts at.
+    lines = text.replace("\r\n", "\n").split("\n")
+    return lines if lines[-1] else lines[:-1]
 
 
 class InputSource(Source[Any]):

@@ -199,7 +199,7 @@ class Lives:
         Some jobs have operators that must not be rescaled when only some of their subtasks had finished.
         """
         is_refused = process.outcome is not None and isinstance(process.outcome.error, IncompatibleState)
-        if not is_refused or parallelism == self._rescaled_to:
+        if not is_refused or not self._course.earlier_parallelism or parallelism == self._rescaled_to:
             self._ran[parallelism] = self._storm.life
             self._instead, self._refused = None, {}
             return False

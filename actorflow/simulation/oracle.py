@@ -13,6 +13,8 @@ wrong.  Such a job names an ``invariant`` of its own, which is asked about the o
 
 from __future__ import annotations
 
+import os
+import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -22,7 +24,7 @@ from actorflow.config import Guarantee
 from actorflow.dataflow.job import Job
 from actorflow.simulation.course import course_of_draw
 from actorflow.simulation.digest import digest_of_digests
-from actorflow.simulation.running import first_difference, many, run_course
+from actorflow.simulation.running import first_difference, many, run_course, some_seeds
 from actorflow.simulation.runs import Run, SeedFailed
 from actorflow.simulation.scenario import Scenario
 from actorflow.simulation.subject import Subject
@@ -132,6 +134,8 @@ def check(
 ) -> Report:
     """Run a job under the storms of many seeds; raise ``SeedFailed`` for the first that does not equal its calm run.
 
+    ``ValueError`` when there is no seed at all.
+
     def test_my_job_survives_anything() -> None:
         simulation.check(my_job, seeds=range(200))
 
@@ -151,9 +155,22 @@ def check(
         return report
     subject = Subject(what, outside)
     with many():
-        for seed in range(1, 51) if seeds is None else seeds:
-            add(report, run_seed(subject, seed, invariant))
+        for seed in some_seeds(range(1, 51) if seeds is None else seeds):
+            try:
+                add(report, run_seed(subject, seed, invariant))
+            except SeedFailed as failed:
+                replayed = _replayed(what, seed, alone=invariant is None and outside is None)
+                raise SeedFailed(f"{failed}\nreplay it with: {replayed}", failed.lines, failed.weather) from failed
     return report
+
+
+def _replayed(build: Callable[[], Job], seed: int, *, alone: bool) -> str:
+    """What replays a seed: the command, where a job stands in a file and ``alone``, else the call."""
+    name, code = getattr(build, "__qualname__", "job"), getattr(build, "__code__", None)
+    if not alone or not name.isidentifier() or code is None or not Path(code.co_filename).is_file():
+        return f"simulation.check({name}, …, seeds=[{seed}])"
+    where = f"{Path(os.path.relpath(code.co_filename)).as_posix()}:{name}"
+    return f"actorflow simulate {shlex.quote(where)} --seed {seed}"
 
 
 def add(report: Report, run: Run) -> None:

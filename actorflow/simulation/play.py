@@ -20,10 +20,12 @@ from actorflow.simulation.arguments import bound
 from actorflow.simulation.course import course_of_scenario
 from actorflow.simulation.expectations import failures, needs_calm
 from actorflow.simulation.inputs import records_of
-from actorflow.simulation.running import first_difference, many, run_course
+from actorflow.simulation.running import first_difference, many, run_course, some_seeds
 from actorflow.simulation.runs import Run, SeedFailed
-from actorflow.simulation.scenario import Scenario
+from actorflow.simulation.scenario import Scenario, Step
 from actorflow.simulation.scenario_cast import check_cast
+from actorflow.simulation.scenario_triggers import write_trigger
+from actorflow.simulation.scenario_writing import toml_value
 from actorflow.simulation.subject import Subject
 
 __all__ = ("Played", "check_scenario", "play", "play_seed", "prepare")
@@ -51,9 +53,10 @@ class Played:
 
     @property
     def command(self) -> str:
-        """What replays this seed."""
-        where = os.path.relpath(self.scenario.file) if self.scenario.file else self.scenario.job
-        return f"actorflow simulate {shlex.quote(where)} --seed {self.seed}"
+        """What replays this seed: a command, or a call where the scenario is in no file."""
+        if not self.scenario.file:
+            return f"simulation.check(scenario, seeds=[{self.seed}])"
+        return f"actorflow simulate {shlex.quote(os.path.relpath(self.scenario.file))} --seed {self.seed}"
 
     def __str__(self) -> str:
         if not self.failures:
@@ -66,8 +69,17 @@ def prepare(scenario: Scenario) -> Subject:
     """Import the job of a scenario and put stand-ins in the place of what reaches the outside.
 
     Raises ``InvalidJob`` for what can't be simulated, ``InvalidConfig`` for settings that can't be, ``InvalidScenario``
-    for names that the job does not have.
+    for names that the job does not have; each names the file.
     """
+    try:
+        return _prepared(scenario)
+    except InvalidJob as error:
+        if not scenario.file:
+            raise
+        raise InvalidJob(f"{scenario.file}: {error}") from error.__cause__
+
+
+def _prepared(scenario: Scenario) -> Subject:
     folder = Path(scenario.file).parent if scenario.file else None
     function = function_of(scenario.job, folder)
     course_of_scenario(scenario, storm=True)
@@ -103,20 +115,29 @@ def play_seed(scenario: Scenario, seed: int, subject: Subject | None = None) -> 
     wrong: list[str] = []
     if run.digest != again.digest:
         wrong.append(f"seed {seed} is not deterministic: {first_difference(run.lines, again.lines)}")
-    wrong += [f"the job was over before step {step.act!r} came ({step.when})" for step in run.unperformed]
+    wrong += [f"the job was over before this step came: {_told(step)}" for step in run.unperformed]
     wrong += failures(scenario, calm, run)
     return Played(scenario=scenario, seed=seed, run=run, calm=calm, failures=tuple(wrong), lines=run.lines)
 
 
+def _told(step: Step) -> str:
+    """A step as its table says it."""
+    word, when = write_trigger(step.when)
+    return f"do = {toml_value(step.act)}, {word} = {toml_value(when)}"
+
+
 def check_scenario(what: Scenario | str | Path, seeds: Iterable[int] | None = None) -> Iterator[Run]:
-    """Play a scenario, or the file of one, under many seeds; raises ``SeedFailed`` for the first that fails."""
+    """Play a scenario, or the file of one, under many seeds.
+
+    Raises ``SeedFailed`` for the first that fails, ``ValueError`` when there is no seed at all.
+    """
     from actorflow.simulation.scenario_reading import read_scenario
 
     scenario = what if isinstance(what, Scenario) else read_scenario(Path(what))
     subject = prepare(scenario)
     named = range(scenario.seeds.first, scenario.seeds.first + scenario.seeds.count)
     with many():
-        for seed in named if seeds is None else seeds:
+        for seed in some_seeds(named if seeds is None else seeds):
             played = play_seed(scenario, seed, subject)
             if played.failures or played.run is None:
                 raise SeedFailed(str(played), played.lines)

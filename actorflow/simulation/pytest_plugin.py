@@ -134,6 +134,7 @@ class Storm:
         """Raise ``SeedFailed`` for the first seed whose storm does not end as its calm run; see ``check``."""
         __tracebackhide__ = True
         from actorflow.simulation.oracle import Report, add, many, run_seed
+        from actorflow.simulation.running import some_seeds
         from actorflow.simulation.runs import SeedFailed
         from actorflow.simulation.subject import Subject
         from actorflow.simulation.virtual_clock import off_the_loop
@@ -145,7 +146,7 @@ class Storm:
             __tracebackhide__ = True
             subject = Subject(job, outside)
             with many():
-                for seed in seeds if asked is None else (asked,):
+                for seed in some_seeds(seeds if asked is None else (asked,)):
                     try:
                         add(report, run_seed(subject, seed, invariant))
                     except SeedFailed as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from actorflow.model.journal import Line
@@ -14,7 +14,7 @@ from actorflow.simulation.loop import surroundings_frozen
 from actorflow.simulation.runs import Run, SeedFailed
 from actorflow.simulation.subject import Subject
 
-__all__ = ("first_difference", "many", "run_course")
+__all__ = ("first_difference", "many", "run_course", "some_seeds")
 
 
 def run_course(subject: Subject, seed: int, course: Course, *, storm: bool) -> Run:
@@ -49,6 +49,16 @@ def first_difference(one: Sequence[Line], other: Sequence[Line]) -> str:
                 f"line {left.sequence} is {left.entry} at {left.at_ms} ms, and then {right.entry} at {right.at_ms} ms"
             )
     return f"one journal has {len(one)} lines and the other {len(other)}"
+
+
+def some_seeds(seeds: Iterable[int]) -> Iterator[int]:
+    """Yield the seeds of a check; raise ``ValueError`` when there are none, because that would pass in any case."""
+    is_there = False
+    for seed in seeds:
+        is_there = True
+        yield seed
+    if not is_there:
+        raise ValueError("there are no seeds, so nothing was checked: say which, such as seeds=range(20)")
 
 
 @contextmanager

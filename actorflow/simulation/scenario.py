@@ -211,11 +211,14 @@ Expectation = AboutOutput | AboutState | AboutCheckpoint | AboutJournal | AboutS
 class Schedule:
     """How much of the order of events is the seed's: rounds of the loop that are shuffled, the rest is canonical.
 
-    The shrinker writes it.  ``None`` is all of them; ``batch_us`` is the most a batch takes, drawn per batch.
+    The shrinker writes it.  ``None`` is all of them; ``batch_us`` is the most a batch takes, drawn per batch.  With
+    ``earlier_parallelism`` a life whose parallelism its checkpoint refuses is started with an earlier one, as in the
+    swarm, which draws ``lives`` without knowing the job; in a story that is told, such a refusal is a failure.
     """
 
     shuffle_rounds: int | None = None
     batch_us: int = 2_000
+    earlier_parallelism: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

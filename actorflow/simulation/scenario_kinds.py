@@ -55,9 +55,10 @@ class Kind:
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """Return how to go on after an unknown word: with the known one that is most like it."""
-    found = difflib.get_close_matches(word, list(known), n=1, cutoff=0.0)
-    return f"the nearest is {found[0]!r}" if found else "there is none at all"
+    """Return how to go on after an unknown word: with the known one that is most like it, whatever their case."""
+    names = {name.casefold(): name for name in known}
+    found = difflib.get_close_matches(word.casefold(), list(names), n=1, cutoff=0.0)
+    return f"the nearest is {names[found[0]]!r}" if found else "there is none at all"
 
 
 def type_of(value: Any) -> str:

@@ -88,7 +88,11 @@ TOP = (
 )
 SEEDS = (Word("first", "first", WHOLE), Word("count", "count", COUNT))
 CALM = (Word("within", "calm_within_ms", SOME_DURATION, required=True),)
-SCHEDULE = (Word("shuffle_rounds", "shuffle_rounds", WHOLE), Word("batch_us", "batch_us", WHOLE))
+SCHEDULE = (
+    Word("shuffle_rounds", "shuffle_rounds", WHOLE),
+    Word("batch_us", "batch_us", WHOLE),
+    Word("earlier_parallelism", "earlier_parallelism", SWITCH),
+)
 INPUT = (
     Word("source", "source", NAME, required=True),
     Word("make", "make", FUNCTION),
@@ -196,7 +200,7 @@ SUBJECTS: dict[type[Expectation], tuple[Word, ...]] = {
         Word("after_checkpoint", "after_checkpoint", COUNT),
     ),
     AboutStatus: (
-        Word("status", "status", one_of(("FINISHED", "STOPPED", "CANCELED", "FAILED", "FENCED"))),
+        Word("status", "status", one_of(("FINISHED", "STOPPED", "CANCELED", "FAILED"))),
         Word("lives", "lives", COUNT),
         Word("attempts", "attempts", COUNT),
         Word("message_contains", "message_contains", TEXT),

@@ -179,6 +179,8 @@ def order(search: Search) -> None:
     schedule = search.best.schedule
     if schedule.batch_us:
         search.fails(replace(search.best, schedule=replace(schedule, batch_us=0)))
+    if schedule.earlier_parallelism:
+        search.fails(replace(search.best, schedule=replace(search.best.schedule, earlier_parallelism=False)))
     schedule = search.best.schedule
     most = search.rounds if schedule.shuffle_rounds is None else schedule.shuffle_rounds
 

@@ -20,6 +20,7 @@ from actorflow.connectors import files
 from actorflow.connectors.files_sink import FileSink
 from actorflow.dataflow.job import Job
 from actorflow.dataflow.plan import Plan, compile_plan
+from actorflow.dataflow.targets import nearest_of
 from actorflow.errors import InvalidJob
 from actorflow.model.codec import Codec
 from actorflow.simulation.broker_sink import BrokerSink
@@ -90,7 +91,7 @@ class Subject:
                 if name not in there:
                     raise InvalidJob(
                         f"[[{table}]] {key} = {name!r}: the job has no {key} of this name, but "
-                        f"{', '.join(map(repr, there))}"
+                        f"{', '.join(map(repr, there))}{nearest_of(name, there)}"
                     )
         for operator in plan.sources():
             if not operator.source.runs_in_simulation:

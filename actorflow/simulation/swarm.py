@@ -165,7 +165,7 @@ class Draw:
                 AboutOutput(compare="same as the calm run"),
                 *([AboutState(compare="same as the calm run")] if keeps_state else []),
             ),
-            schedule=Schedule(batch_us=self.batch_us),
+            schedule=Schedule(batch_us=self.batch_us, earlier_parallelism=True),
         )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -97,6 +97,24 @@ def stuck() -> af.Job:
     job.read(Wire(), name="numbers").map(never, name="call", in_flight=2).key_by(third).count(name="count").write(
         console.lines(), name="rows"
     )
+    return job
+
+
+class _Lasts(af.Operator[int, int]):
+    """Tells at the end what it has seen, so it must not be rescaled when only some of its subtasks have ended."""
+
+    seen = af.SplitList(int)
+
+    def on_record(self, number: int, context: af.Context[Any]) -> None:
+        self.seen.append(number)
+
+    def on_end_of_input(self, context: af.HookContext) -> Iterator[int]:
+        yield from self.seen
+
+
+def lasting() -> af.Job:
+    job = af.Job("lasting")
+    job.read(Wire(), name="numbers").process(_Lasts, name="keep").write(console.lines(), name="rows")
     return job
 
 

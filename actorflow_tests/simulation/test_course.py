@@ -72,6 +72,12 @@ def test_nobody_is_late_while_input_and_steps_are_still_to_come() -> None:
     assert course(calm_within_ms=7).calm_within_ms == 7
 
 
+def test_the_weather_lasts_as_long_as_there_is_something_to_come() -> None:
+    slow = Input(source="numbers", make="x:y", count=500, per_second=2)
+    assert course(inputs=(slow,)).storm_ms == 250_000 + STORM_MS // 2
+    assert course(inputs=()).storm_ms == STORM_MS
+
+
 def test_storage_is_looked_at_only_where_somebody_asks() -> None:
     assert not course().lists_storage
     assert not course().lists_disk

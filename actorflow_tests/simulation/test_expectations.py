@@ -3,6 +3,7 @@ was expected and what was there."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -12,7 +13,7 @@ from typing import Any, Final, NamedTuple
 import pytest
 
 from actorflow.model import journal
-from actorflow.model.journal import Entry, Line
+from actorflow.model.journal import CalmBegan, Entry, JobFinished, Line
 from actorflow.model.key_encoding import encode_key
 from actorflow.simulation.digest import canonical
 from actorflow.simulation.expectations import failures, needs_calm
@@ -42,6 +43,16 @@ def has_two_rows(rows: Sequence[Any]) -> None:
 
 def has_one_sink(rows: dict[str, list[Any]]) -> None:
     assert ["counts"] == list(rows)
+
+
+def accepts(rows: Sequence[Any]) -> None:
+    pass
+
+
+def is_wordless(rows: Sequence[Any]) -> None:
+    __tracebackhide__ = True
+    if list(rows):
+        raise AssertionError  # assert [] == list(rows)
 
 
 def stumbles(rows: Sequence[Any]) -> None:
@@ -110,9 +121,22 @@ def test_weather_that_never_strikes_is_a_failure_unless_it_comes_perhaps() -> No
     assert [
         "[[weather]] 1: never struck; if that may be, say perhaps = true",
         "[[weather]] 3: never struck: its process lived once; or say perhaps = true",
-    ] == failures(scenario, None, replace(ABC, unstruck=(sure, unsure)))
-    assert [] == failures(scenario, None, replace(ABC, unstruck=(unsure,), lives=2))
+    ] == failures(scenario, None, replace(ABC, unstruck=(sure, unsure), weather=(sure, unsure)))
+    assert [] == failures(scenario, None, replace(ABC, unstruck=(unsure,), weather=(sure, unsure, late), lives=2))
     assert [] == failures(scenario, None, replace(ABC, unstruck=(sure,), storm=False))
+
+
+def test_weather_of_a_life_that_began_when_the_weather_had_lifted_has_not_struck_either() -> None:
+    sure, late = Fault(weather=Kill(At(1))), Fault(weather=Kill(At(2)), life=2)
+    scenario = Scenario(title="t", job="a:b", weather=(sure, late), expectations=(AboutOutput(count=3),))
+    calm = Line(1, 120_000, "", CalmBegan())
+    went_on = Line(2, 130_000, "job", JobFinished(job="t"))
+    run = replace(ABC, weather=(sure,), lives=2, lines=[calm, went_on])
+
+    assert [
+        "[[weather]] 2: never struck before the weather lifted, at 2min; if that may be, say perhaps = true"
+    ] == failures(scenario, None, run)
+    assert "before" not in failures(scenario, None, replace(run, lines=[calm]))[0]
 
 
 # ── output ───────────────────────────────────────────────────────────────────────────────────
@@ -248,12 +272,31 @@ def test_an_invariant_is_asked_about_the_rows() -> None:
 
     assert [] == judge(AboutOutput(sink="counts", invariant=f"{HERE}:has_two_rows"), two)
     assert [] == judge(AboutOutput(invariant=f"{HERE}:has_one_sink"), two)
-    assert [f"invariant {HERE}:stumbles raised KeyError: 'x'"] == judge(AboutOutput(invariant=f"{HERE}:stumbles"), two)
+    (sentence,) = judge(AboutOutput(invariant=f"{HERE}:stumbles"), two)
+    assert re.fullmatch(
+        rf"invariant {HERE}:stumbles raised KeyError: 'x' \(test_expectations\.py, line \d+: .*\)", sentence
+    )
     (sentence,) = judge(AboutOutput(sink="counts", invariant=f"{HERE}:has_two_rows"), ABC)
     assert f"invariant {HERE}:has_two_rows does not hold: 3 rows" in sentence
     assert [f"invariant {HERE}:answers returned False; one that holds returns nothing, another raises"] == judge(
         AboutOutput(sink="counts", invariant=f"{HERE}:answers"), ABC
     )
+
+
+def test_an_invariant_that_is_asked_about_no_rows_fails_whatever_it_says() -> None:
+    nothing = run_of({"counts": []})
+
+    assert [f"output of 'counts' has no rows, so invariant {HERE}:accepts is asked about nothing"] == judge(
+        AboutOutput(sink="counts", invariant=f"{HERE}:accepts"), nothing
+    )
+    assert [] == judge(AboutOutput(sink="counts", invariant=f"{HERE}:accepts"), ABC)
+    assert [] == judge(AboutOutput(sink="counts", count=0), nothing)
+
+
+def test_an_invariant_without_words_is_told_by_its_line() -> None:
+    (sentence,) = judge(AboutOutput(sink="counts", invariant=f"{HERE}:is_wordless"), ABC)
+
+    assert sentence.endswith("assert [] == list(rows)")
 
 
 # ── state ────────────────────────────────────────────────────────────────────────────────────

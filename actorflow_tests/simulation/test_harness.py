@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterator
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -349,6 +349,27 @@ def test_an_expectation_that_is_not_met_says_what_is_missing_and_what_is_too_muc
         with pytest.raises(AssertionError, match="expected"):
             job.expect(FIRST[::-1], in_order=True)
         job.expect(FIRST[::-1])
+
+
+@dataclass(frozen=True)
+class Hidden:
+    """What tells two of them apart does not show."""
+
+    name: str
+    price: int = field(repr=False)
+
+
+@pytest.mark.parametrize("of", [Hidden, lambda name, price: {name: price}])
+def test_rows_are_expected_by_what_they_are_and_not_by_how_they_look(of: Callable[[str, int], object]) -> None:
+    job = af.Job("prices")
+    job.read(memory.source([]), name="prices").write(console.lines(), name="rows")
+    with Harness(job) as prices:
+        prices.push(of("a", 1), of("b", 2), of("b", 2))
+        prices.expect([of("b", 2), of("b", 2), of("a", 1)])
+        with pytest.raises(AssertionError, match="missing"):
+            prices.expect([of("b", 2), of("b", 3), of("a", 1)])
+        with pytest.raises(AssertionError, match="not expected"):
+            prices.expect([of("b", 2), of("a", 1)])
 
 
 def test_a_running_job_is_not_started_again() -> None:

@@ -81,6 +81,18 @@ def test_records_come_no_sooner_than_they_are_said_to_and_wait_for_those_before_
     ]
 
 
+def test_lines_end_where_those_of_a_file_do(tmp_path: Path) -> None:
+    def lines(text: str) -> list[str]:
+        (tmp_path / "some.txt").write_bytes(text.encode())
+        found = records_of(Input(source="numbers", lines="some.txt"), tmp_path)
+        return [found.record(1, index) for index in range(found.count)]
+
+    assert lines("a\u2028b\x0cc\n\r\nd\re\n") == ["a\u2028b\x0cc", "", "d\re"]
+    assert lines("a\n\n") == ["a", ""]
+    assert lines("a") == ["a"]
+    assert lines("") == []
+
+
 def test_a_rate_is_that_of_the_world_so_whoever_comes_late_finds_a_backlog() -> None:
     found = made(count=100, per_second=100)
     times = run(read, found)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,9 +13,9 @@ from actorflow.model import journal
 from actorflow.simulation.oracle import differences
 from actorflow.simulation.play import play
 from actorflow.simulation.runs import Run, SeedFailed
-from actorflow.simulation.scenario import AboutJournal, AboutStatus, AboutStorage, Fault, Schedule, Step
+from actorflow.simulation.scenario import AboutJournal, AboutStatus, AboutStorage, Fault, Schedule, Step, TimedRecord
 from actorflow.simulation.weather import After, At, FailObjects, Kill, Partition, PowerCut, Raise, Stop
-from actorflow_tests.simulation.played import NUMBERS, scenario
+from actorflow_tests.simulation.played import NUMBERS, records, scenario
 
 EVERY_ROW = Counter({(key, n): 1 for key in range(3) for n in range(1, 134 if key else 135)})
 """What counting gives for 400 numbers, each row once."""
@@ -55,6 +56,20 @@ def test_a_life_that_is_killed_is_followed_by_one_that_goes_on_from_its_checkpoi
     assert [fault.life for fault in run.weather] == [1, 2, 3]
     assert run.unstruck == ()
     assert differences(play(told, seed, storm=False), run) == []
+
+
+def test_a_parallelism_that_a_checkpoint_refuses_is_a_failure_unless_a_seed_drew_it() -> None:
+    """One subtask has come to its end and told its last rows; then three can't take the place of two."""
+    late = replace(
+        NUMBERS, make=None, count=None, per_second=None, records=records(1, 2, 3, TimedRecord(value=4, at_ms=900))
+    )
+    told = scenario("lasting", every="100ms", lives=(2, 3), inputs=(late,), weather=(kill(occurrence=3),))
+    with pytest.raises(
+        SeedFailed, match=r"IncompatibleState: (.*\n)+.*'keep': its subtasks \[1\] had come to their end"
+    ):
+        play(told, 1)
+    drawn = play(replace(told, schedule=Schedule(earlier_parallelism=True)), 1)
+    assert (drawn.lives, drawn.status, rows_of(drawn)) == (3, "FINISHED", Counter({1: 1, 2: 1, 3: 1, 4: 1}))
 
 
 def test_a_fault_of_a_later_life_does_not_strike_in_an_earlier_one() -> None:

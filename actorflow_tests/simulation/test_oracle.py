@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import shlex
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
@@ -133,8 +137,40 @@ def test_a_job_that_remembers_outside_of_its_state_is_found_out() -> None:
         job.read(source, name="lines").map(count).write(console.lines(), name="rows")
         return job
 
-    with pytest.raises(SeedFailed, match="'rows' differs from the calm run"):
+    with pytest.raises(SeedFailed, match=r"'rows' differs from the calm run(.*\n)+replay it with: simulation.check\("):
         check(careless, seeds=range(15))
+
+
+def forgetful() -> af.Job:
+    seen: list[str] = []
+
+    def mark(word: str) -> tuple[str, int]:
+        seen.append(word)
+        return word, len(seen)
+
+    job = af.Job("forgetful")
+    source = memory.source(["a b", "c d"] * 40, chunk_records=2)
+    job.read(source, name="lines").flat_map(str.split).map(mark, name="mark").write(console.lines(), name="rows")
+    return job
+
+
+def test_a_seed_that_fails_says_which_command_plays_it_again() -> None:
+    with pytest.raises(SeedFailed) as failed:
+        check(forgetful, seeds=range(1, 15))
+    failure, _, command = str(failed.value).rpartition("\nreplay it with: ")
+    ran = subprocess.run(
+        [sys.executable, "-m", *shlex.split(command), "--json"], capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 1
+    assert json.loads(ran.stdout)["failures"] == 1
+    again = subprocess.run([sys.executable, "-m", *shlex.split(command)], capture_output=True, text=True, check=False)
+    assert failure in again.stdout
+    with pytest.raises(SeedFailed, match=r"replay it with: simulation\.check\(forgetful, …, seeds=\[1\]\)"):
+        check(forgetful, seeds=[1], invariant=nothing_is_right)
+
+
+def nothing_is_right(_: object) -> None:
+    raise AssertionError("as always")
 
 
 def test_a_sink_that_shows_what_is_not_permitted_is_found_out() -> None:

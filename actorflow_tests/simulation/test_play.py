@@ -16,6 +16,7 @@ import pytest
 import actorflow as af
 from actorflow import simulation
 from actorflow.config import Guarantee
+from actorflow.examples.word_count import word_count
 from actorflow.model import journal
 from actorflow.simulation.oracle import differences
 from actorflow.simulation.play import play, play_seed, prepare
@@ -82,7 +83,7 @@ def test_a_scenario_that_does_not_hold_says_in_what_and_how_to_see_it_again() ->
     played = play_seed(told, 5)
     assert len(played.failures) == 2
     assert "FINISHED" in str(played)
-    assert str(played).endswith(f"replay it with: actorflow simulate {HERE}:counting --seed 5")
+    assert str(played).endswith("replay it with: simulation.check(scenario, seeds=[5])")
     assert played.run is not None
 
 
@@ -107,7 +108,7 @@ def test_a_job_that_does_something_else_each_time_is_not_deterministic() -> None
 def test_a_step_that_never_came_is_a_failure() -> None:
     told = scenario("counting", AboutStatus(status="FINISHED"), steps=(Step(when=At(90_000), act="checkpoint"),))
     (failure,) = play_seed(told, 1).failures
-    assert failure.startswith("the job was over before step 'checkpoint' came")
+    assert failure == 'the job was over before this step came: do = "checkpoint", at = "90s"'
 
 
 def test_a_job_that_hangs_fails_with_the_story_of_its_machines() -> None:
@@ -150,6 +151,32 @@ def test_what_goes_wrong_is_told_by_its_kind() -> None:
 def test_what_can_not_be_played_is_refused_before_any_run(change: dict[str, Any], told: str) -> None:
     with pytest.raises(af.ActorflowError, match=told):
         prepare(replace(scenario("counting", SAME), **change))
+
+
+def test_what_can_not_be_played_names_its_file(tmp_path: Path) -> None:
+    for change, wrong in (
+        ({"job": "nowhere.at_all:job"}, "there is no module"),
+        (
+            {"job": f"{HERE}:picky", "arguments": {"refuses": 3, "with_type": [], "name": 1}},
+            ".*takes no argument 'name'",
+        ),
+        ({"inputs": (replace(NUMBERS, source="nombers"),)}, ".*did you mean 'numbers'"),
+        ({"inputs": (replace(NUMBERS, make=None, count=None, per_second=None, lines="none.txt"),)}, ".*can't be read"),
+        (
+            {"job": f"{HERE}:third", "arguments": {"number": "x"}},
+            f"{HERE}:third raised TypeError: .*, line [0-9]+: return",
+        ),
+    ):
+        told = replace(scenario("counting", SAME), file=str(tmp_path / "odd.toml"), **change)
+        with pytest.raises(af.ActorflowError, match=rf"odd\.toml: {wrong}"):
+            prepare(told)
+
+
+def test_without_any_seed_nothing_passes() -> None:
+    with pytest.raises(ValueError, match="no seeds"):
+        simulation.check(scenario("counting", SAME), seeds=[])
+    with pytest.raises(ValueError, match="no seeds"):
+        simulation.check(word_count, seeds=iter(()))
 
 
 def test_arguments_reach_the_job_and_paths_are_paths() -> None:

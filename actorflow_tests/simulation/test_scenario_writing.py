@@ -266,7 +266,7 @@ expectations: st.SearchStrategy[Expectation] = st.one_of(
     st.builds(AboutRegistry, retained=st.lists(counts, max_size=3).map(tuple), after_checkpoint=maybe(counts)),
     st.builds(
         AboutStatus,
-        status=st.sampled_from(["FINISHED", "STOPPED", "CANCELED", "FAILED", "FENCED"]),
+        status=st.sampled_from(["FINISHED", "STOPPED", "CANCELED", "FAILED"]),
         lives=maybe(counts),
         attempts=maybe(counts),
         message_contains=maybe(texts.filter(bool)),
