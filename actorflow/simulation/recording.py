@@ -126,16 +126,20 @@ def plan_of(job: Job, settings: Settings) -> Plan:
 
 
 def version_here() -> dict[str, Any]:
-    """What runs here: the versions of Python and of this package, and how this process hashes text."""
-    try:
-        ours = version("actorflow")
-    except PackageNotFoundError:
-        ours = ""
+    """What runs here: versions that a run may depend on, and how this process hashes text."""
     return {
-        "python": ".".join(map(str, sys.version_info[:3])),
-        "actorflow": ours,
+        "Python": ".".join(map(str, sys.version_info[:3])),
+        "actorflow": _version_of("actorflow"),
+        "anyio": _version_of("anyio"),
         "hashing": hash("actorflow") & 0xFFFFFFFF,
     }
+
+
+def _version_of(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:  # it runs from its sources
+        return "from its sources"
 
 
 def _header(start: Start, plan: Plan, host: str, process: str, *, redact: bool) -> dict[str, Any]:

@@ -188,9 +188,9 @@ def _notes(life: RecordedLife) -> tuple[str, ...]:
     """What else is not as it was, and may be why."""
     here, header = version_here(), life.header
     notes = [
-        f"it was recorded with {what} {header[key]}, and this is {here[key]}"
-        for what, key in (("Python", "python"), ("actorflow", "actorflow"))
-        if header[key] != here[key]
+        f"it was recorded with {what} {header[what]}, and this is {here[what]}"
+        for what in ("Python", "actorflow", "anyio")
+        if header[what] != here[what]
     ]
     if header["hashing"] != here["hashing"]:
         notes.append(

@@ -581,7 +581,7 @@ def test_a_function_that_loops_over_a_set_is_named_when_hashing_differs(tmp_path
     recorded.run()
     (life,) = lives_of(recorded.path)
     assert _notes(life) == ()
-    life.header.update(hashing=-1, python="3.99.0")
+    life.header.update(hashing=-1, Python="3.99.0")
     hashing, python = sorted(_notes(life), reverse=True)
     assert "PYTHONHASHSEED" in hashing
     assert "recorded with Python 3.99.0" in python
