@@ -201,6 +201,15 @@ def _stalls_for(c: Circumstances) -> int:
     return (50, 300, 2_000)[c.number // 4 % 3] if c.number % 4 == 0 else _OTHER_STARTS_MS + c.number // 4 % 64
 
 
+def _stall_with_a_checkpoint(c: Circumstances, least_ms: int, range_ms: int) -> tuple[Weather, ...]:
+    """Stall whoever has a checkpoint in hand, and kill who took its place once that has completed as many."""
+    number = 1 + c.number % 3
+    return (
+        Replace(After("SinkPrepared", occurrence=number), ms=least_ms + c.number // 3 % range_ms),
+        Kill(After("CheckpointCompleted", occurrence=number, later_ms=c.number % 25), "job"),
+    )
+
+
 def _outside(
     usual: What, outside: Callable[[Trigger, Circumstances, Service], Weather], *, always: bool = False
 ) -> What:
@@ -221,8 +230,7 @@ FAULTS: dict[str, What] = {
         lambda when, c: (FailObjects(when, "list", count=c.count),),
         lambda when, c, service: FailRequests(when, service, count=c.count),
     ),
-    "fail get": lambda when, c: (FailObjects(when, "get", count=c.count),),
-    "fail delete": lambda when, c: (FailObjects(when, "delete", count=c.count),),
+    "fail get or delete": lambda when, c: (FailObjects(when, ("get", "delete")[c.number % 2], count=c.count),),
     "tear": lambda when, c: (TearObjects(when, "put*", count=c.count),),
     "lose answer": _outside(
         lambda when, c: (LoseAnswer(when, "put*", count=c.count),),
@@ -277,10 +285,8 @@ FAULTS: dict[str, What] = {
         FailObjects(After("CheckpointTriggered", {"kind": "stop"}), "put*", count=c.count),
     ),
     "replace": lambda when, c: (Replace(when, ms=_stalls_for(c)),),
-    "stall with a checkpoint in hand, and kill the other": lambda _, c: (
-        Replace(After("SinkPrepared", occurrence=1 + c.number % 3), ms=_OTHER_STARTS_MS + c.number // 3 % 64),
-        Kill(After("CheckpointCompleted", occurrence=1 + c.number % 3, later_ms=c.number % 25), "job"),
-    ),
+    "stall until another begins, and kill it": lambda _, c: _stall_with_a_checkpoint(c, _OTHER_STARTS_MS, 56),
+    "stall until another has written, and kill it": lambda _, c: _stall_with_a_checkpoint(c, _OTHER_STARTS_MS + 48, 80),
     # clocks
     "clock": lambda when, c: (Jump(when, None, -3_600_000) if c.number % 2 else Drift(when, None, 10_000),),
     # disks; where there is none, a kill at some time or nothing
