@@ -22,7 +22,7 @@ from actorflow.simulation.recording_values import NOTHING, PLAIN, RAW
 
 if TYPE_CHECKING:
     from actorflow.model.journal import Entry
-    from actorflow.simulation.recording_outside import OutsideWriter
+    from actorflow.simulation.recording_sinks import OutsideWriter
 
 __all__ = ("Passage", "RecordedDisk", "recorded_world")
 
