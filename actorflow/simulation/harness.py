@@ -24,6 +24,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import timedelta
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -56,6 +57,10 @@ _WITHIN_S = 600.0
 """Whatever a test waits for (a checkpoint, an end) has to come within this much virtual time."""
 
 
+class _Unanswered(InvalidJob):
+    """Raised when the process that was asked is no more."""
+
+
 class Harness:
     """A running job in a test's hands.
 
@@ -80,6 +85,7 @@ class Harness:
             settings or {}
         )
         self._keep = tuple(keep)
+        self._ends: list[str] = []
         self._owns_clock = clock is None
         self.clock = VirtualClock(seed) if clock is None else clock
         self._sources: dict[str, PushedSource] = {}
@@ -165,18 +171,15 @@ class Harness:
 
     def stop(self) -> JobStatus:
         """Stop with a last checkpoint, as SIGTERM does."""
-        self._ask(lambda job: job.stop())
-        return self._end()
+        return self._end_by(lambda job: job.stop())
 
     def drain(self) -> JobStatus:
         """End the input here, let everything come out, commit it, and finish."""
-        self._ask(lambda job: job.drain())
-        return self._end()
+        return self._end_by(lambda job: job.drain())
 
     def cancel(self) -> JobStatus:
         """End at once, without a last checkpoint."""
-        self._ask(lambda job: job.cancel())
-        return self._end()
+        return self._end_by(lambda job: job.cancel())
 
     def strike(self, weather: Weather) -> None:
         """Let something go wrong, now or when its trigger says."""
@@ -235,14 +238,22 @@ class Harness:
 
     def _job(self) -> Job:
         job = self._build()
+        if not isinstance(job, Job):
+            raise InvalidJob(f"what a harness runs must return a Job, not {type(job).__name__}")
+        self._ends = []
         job.replace_sources(self._source)
         job.replace_sinks(self._sink)
+        for name in self._keep:
+            if name not in self._ends:
+                raise InvalidJob(f"keep = {name!r}: the job has no source and no sink of this name, but {self._ends}")
         return job
 
     def _source(self, name: str, source: Source[Any]) -> Source[Any]:
+        self._ends.append(name)
         return source if name in self._keep else self._sources.setdefault(name, PushedSource(name))
 
     def _sink(self, name: str, sink: Sink[Any]) -> Sink[Any]:
+        self._ends.append(name)
         return sink if name in self._keep else self._sinks.setdefault(name, KeptSink(sink.parallelism))
 
     @property
@@ -268,8 +279,15 @@ class Harness:
             asked.cancel()
         if asked.cancelled() or is_severed(asked.exception()):
             self._tell()
-            raise InvalidJob("the process was killed meanwhile")
+            was_killed = process.outcome is not None and process.outcome.ending is Ending.KILLED
+            raise _Unanswered(f"the process {'was killed' if was_killed else 'ended'} meanwhile")
         return asked.result()
+
+    def _end_by(self, question: Callable[[JobHandle], Coroutine[Any, Any, object]]) -> JobStatus:
+        """Ask for an end; the process may have ended before whoever asked is answered."""
+        with suppress(_Unanswered):
+            self._ask(question)
+        return self._end()
 
     def _end(self) -> JobStatus:
         process = self._process

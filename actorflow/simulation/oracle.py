@@ -18,6 +18,7 @@ import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from actorflow.config import Guarantee
@@ -29,6 +30,7 @@ from actorflow.simulation.runs import Run, SeedFailed
 from actorflow.simulation.scenario import Scenario
 from actorflow.simulation.subject import Subject
 from actorflow.simulation.swarm import draw
+from actorflow.simulation.virtual_clock import off_the_loop
 from actorflow.simulation.world import Universe
 
 __all__ = (
@@ -143,17 +145,32 @@ def check(
 
     A scenario, or the path of one, is played instead, with the seeds that it names unless others are given; what it
     expects is what must be true.
-    """
-    report = Report()
-    if isinstance(what, Scenario | str | Path):
-        from actorflow.simulation.play import check_scenario
 
-        if invariant is not None or outside is not None:
-            raise ValueError("a scenario says itself what it expects (invariant) and what is outside of it")
-        for run in check_scenario(what, seeds):
-            add(report, run)
-        return report
-    subject = Subject(what, outside)
+    A plain call, also where an event loop runs: that one waits meanwhile.
+    """
+    if not isinstance(what, Scenario | str | Path):
+        return off_the_loop(partial(_check, what, seeds, invariant, outside))
+    if invariant is not None or outside is not None:
+        raise ValueError("a scenario says itself what it expects (invariant) and what is outside of it")
+    return off_the_loop(partial(_check_scenario, what, seeds))
+
+
+def _check_scenario(what: Scenario | str | Path, seeds: Iterable[int] | None) -> Report:
+    from actorflow.simulation.play import check_scenario
+
+    report = Report()
+    for run in check_scenario(what, seeds):
+        add(report, run)
+    return report
+
+
+def _check(
+    what: Callable[[], Job],
+    seeds: Iterable[int] | None,
+    invariant: Invariant | None,
+    outside: Callable[[Universe], None] | None,
+) -> Report:
+    report, subject = Report(), Subject(what, outside)
     with many():
         for seed in some_seeds(range(1, 51) if seeds is None else seeds):
             try:

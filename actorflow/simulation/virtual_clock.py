@@ -76,7 +76,7 @@ class VirtualClock:
         """Let time pass, and run everything that is due meanwhile, at its time."""
         by += timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds, milliseconds=milliseconds)
         if by < timedelta():
-            raise ValueError(f"time does not go back: advance by {by}")
+            raise ValueError(f"time does not go back: advance by {by.total_seconds():g} s")
         self._now += by
         self.settle()
 

@@ -372,6 +372,26 @@ def test_rows_are_expected_by_what_they_are_and_not_by_how_they_look(of: Callabl
             prices.expect([of("b", 2), of("a", 1)])
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_a_job_that_is_stopped_again_and_again_says_so_whoever_is_first(seed: int) -> None:
+    """The process may have ended before whoever asked it to stop is answered."""
+    with Harness(word_count, seed=seed) as job:
+        for life in range(1, 4):
+            job.push("to")
+            assert job.stop() is af.JobStatus.STOPPED
+            assert job.committed() == [("to", n) for n in range(1, life + 1)]
+            job.restore()
+        job.push("to")
+        assert job.drain() is af.JobStatus.FINISHED
+
+
+def test_what_a_harness_can_not_run_is_refused() -> None:
+    with pytest.raises(af.InvalidJob, match="must return a Job, not int"):
+        Harness(lambda: 3)  # type: ignore[arg-type,return-value]
+    with pytest.raises(af.InvalidJob, match=r"keep = 'prnt': .*, but \['lines', 'print'\]"):
+        Harness(word_count, keep=["prnt"])
+
+
 def test_a_running_job_is_not_started_again() -> None:
     with Harness(word_count) as job, pytest.raises(af.InvalidJob, match="still runs"):
         job.restore()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import shlex
 import subprocess
@@ -171,6 +172,17 @@ def test_a_seed_that_fails_says_which_command_plays_it_again() -> None:
 
 def nothing_is_right(_: object) -> None:
     raise AssertionError("as always")
+
+
+def test_it_can_be_called_where_an_event_loop_runs() -> None:
+    async def test() -> Report:
+        return check(small_words, seeds=[1])
+
+    assert asyncio.run(test()).digests == check(small_words, seeds=[1]).digests
+
+
+def small_words() -> af.Job:
+    return words(records=12)
 
 
 def test_a_sink_that_shows_what_is_not_permitted_is_found_out() -> None:
