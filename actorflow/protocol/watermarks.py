@@ -18,7 +18,7 @@ Pure.  Refuses to judge who is idle: that is what a split of a source is (``idle
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from actorflow.model.event_time import MAX_WATERMARK, MIN_WATERMARK
@@ -139,55 +139,76 @@ class Merge(Generic[Name]):
 
     ``catches_up`` says that an active member behind the output does not count until it has caught up; otherwise the
     output waits for it.  A member that ended is forgotten, but for the largest watermark that any such had.
+
+    ``waited_for`` counts those that keep the output where it is, so that most watermarks, which are not theirs or not
+    the last of theirs, need no look at all members.  It is right after each ``advance``.
     """
 
-    __slots__ = ("catches_up", "largest_ended_ms", "members", "output_ms")
+    __slots__ = ("active", "catches_up", "largest_ended_ms", "members", "output_ms", "waited_for")
 
     def __init__(self, names: Iterable[Name] = (), *, catches_up: bool) -> None:
         self.catches_up = catches_up
         self.members = {name: Member() for name in names}
+        self.active = self.waited_for = len(self.members)
         self.largest_ended_ms = MIN_WATERMARK
         self.output_ms = MIN_WATERMARK
 
     @property
     def is_idle(self) -> bool:
         """Whether nobody is active."""
-        return all(member.idle for member in self.members.values())
+        return not self.active
 
     def add(self, name: Name) -> None:
         """One more joins, active and at ``MIN_WATERMARK``."""
         self.members[name] = Member()
+        self.active += 1
 
     def end(self, name: Name) -> None:
         """One leaves for good."""
         member = self.members.pop(name, None)
         if member is not None:
+            self.active -= not member.idle
             self.largest_ended_ms = max(self.largest_ended_ms, member.time_ms)
 
-    def reach(self, name: Name, time_ms: int) -> None:
-        """Take down how far one has come, idle or not; what is not larger is ignored."""
+    def reach(self, name: Name, time_ms: int) -> bool:
+        """Take down how far one has come, idle or not; what is not larger is ignored.
+
+        Returns whether the output may follow: it can't while it waits for somebody else.
+        """
         member = self.members.get(name)
         if member is None or time_ms <= member.time_ms:
-            return
+            return False
         if time_ms >= MAX_WATERMARK:
             self.end(name)
-        else:
-            self.members[name] = replace(member, time_ms=time_ms)
+            return True
+        self.members[name] = Member(time_ms, member.idle)
+        if member.idle:
+            return not self.active
+        if self._is_waited_for(member.time_ms) and time_ms > self.output_ms:
+            self.waited_for -= 1
+        return not self.waited_for
 
     def mark(self, name: Name, *, idle: bool) -> None:
         """One is idle, or active again."""
-        if name in self.members:
-            self.members[name] = replace(self.members[name], idle=idle)
+        member = self.members.get(name)
+        if member is not None and member.idle != idle:
+            self.members[name] = Member(member.time_ms, idle)
+            self.active += -1 if idle else 1
 
     def advance(self) -> bool:
         """Let the output follow; return whether it grew."""
         active = [member.time_ms for member in self.members.values() if not member.idle]
         if not active:
             largest = max((member.time_ms for member in self.members.values()), default=MIN_WATERMARK)
-            return self.raise_to(max(largest, self.largest_ended_ms))
-        if self.catches_up:
-            active = [time_ms for time_ms in active if time_ms >= self.output_ms]
-        return self.raise_to(min(active, default=self.output_ms))
+            grew = self.raise_to(max(largest, self.largest_ended_ms))
+        else:
+            counted = [time_ms for time_ms in active if time_ms >= self.output_ms] if self.catches_up else active
+            grew = self.raise_to(min(counted, default=self.output_ms))
+        self.waited_for = sum(map(self._is_waited_for, active))
+        return grew
+
+    def _is_waited_for(self, time_ms: int) -> bool:
+        return time_ms == self.output_ms or (time_ms < self.output_ms and not self.catches_up)
 
     def raise_to(self, time_ms: int) -> bool:
         """Let the output be this, if it is larger; return whether it is."""
@@ -203,7 +224,7 @@ class Merge(Generic[Name]):
 class _Merging(Machine[Event, Effect], Generic[Name]):
     """What the merge of channels and the merge of inputs share: when is something said, and in which order?"""
 
-    __slots__ = ("before_ms", "merge")
+    __slots__ = ("before_ms", "merge", "settled")
 
     phase: Active | Idle | Ended
 
@@ -211,7 +232,8 @@ class _Merging(Machine[Event, Effect], Generic[Name]):
         assert merge.members, "nothing to merge: a source has its watermarks from its splits"
         super().__init__(Active())
         self.merge = merge
-        self.before_ms = MIN_WATERMARK  # the output before the last event
+        self.before_ms = MIN_WATERMARK  # the output before anything was last said
+        self.settled = False  # whether the last event could change anything
 
     @property
     def output_ms(self) -> int:
@@ -225,6 +247,7 @@ class _Merging(Machine[Event, Effect], Generic[Name]):
 
     def _settle(self) -> list[Effect]:
         merge, effects = self.merge, list[Effect]()
+        self.settled = True
         self.before_ms = merge.output_ms
         if isinstance(self.phase, Ended):
             return effects
@@ -244,7 +267,10 @@ class _Merging(Machine[Event, Effect], Generic[Name]):
         return effects
 
     def check(self) -> None:
+        if not self.settled:
+            return
         merge = self.merge
+        assert merge.active == sum(not member.idle for member in merge.members.values()), "miscounted"
         assert merge.output_ms >= self.before_ms, "INV-5.4: a watermark went backwards"
         assert all(member.time_ms < MAX_WATERMARK for member in merge.members.values()), "ended and still counted"
         match self.phase:
@@ -280,13 +306,15 @@ class Valve(_Merging[ChannelId]):
 
     def __init__(self, channels: Sequence[ChannelId]) -> None:
         super().__init__(Merge(channels, catches_up=True))
-        self.channels = tuple(channels)
+        self.channels = frozenset(channels)
 
     def decide(self, event: Event) -> list[Effect]:
         assert event.channel in self.channels, f"{event.channel} is none of ours"
+        self.settled = False
         match event:
             case WatermarkArrived(channel, time_ms):
-                self.merge.reach(channel, time_ms)
+                if not self.merge.reach(channel, time_ms):
+                    return []
             case IdleArrived(channel):
                 self.merge.mark(channel, idle=True)
             case ActiveArrived(channel):
@@ -324,7 +352,11 @@ class Inputs(_Merging[int]):
 
     def decide(self, event: Event) -> list[Effect]:
         number = self._input_of[event.channel]
-        for effect in self.valves[number].on(event):
+        self.settled = False
+        effects = self.valves[number].on(event)
+        if not effects:
+            return effects
+        for effect in effects:
             match effect:
                 case EmitWatermark(time_ms):
                     self.merge.reach(number, time_ms)

@@ -151,8 +151,8 @@ class Naive:
 def events_on(channels: Sequence[ChannelId], *, ends: bool = True) -> st.SearchStrategy[list[Any]]:
     channel = st.sampled_from(channels)
     kinds = [
-        st.builds(WatermarkArrived, channel, st.integers(-5, 60)),
-        st.builds(WatermarkArrived, channel, st.integers(-5, 60)),
+        st.builds(WatermarkArrived, channel, st.integers(-2, 9)),
+        st.builds(WatermarkArrived, channel, st.integers(-2, 9)),
         st.builds(IdleArrived, channel),
         st.builds(ActiveArrived, channel),
     ]
