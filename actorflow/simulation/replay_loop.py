@@ -2,8 +2,8 @@
 
 In that in which the recording loop took them: first come first served, with nothing outside.  What came in then comes
 in now, after the same number of turns; what waits for anything else waits for ever, which is a difference, and told
-with who waits where.  Where the recording ends because its process was killed, the replay ends too, and what is left of the
-life may unwind, without any effect.
+with who waits where.  Where the recording ends because its process was killed, the replay ends too, and what is left
+of the life may unwind, without any effect.
 """
 
 from __future__ import annotations
