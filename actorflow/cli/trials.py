@@ -125,7 +125,7 @@ class Trials:
     def replay(self, trial: Trial, *options: str) -> str:
         """The one command that shows a trial again, or does what the options say with it."""
         words = ["actorflow", "simulate", trial.file or self.target]
-        words += [*(["--seed", str(trial.seed)] if trial.seed else []), *options]
+        words += [*([] if trial.file and self.is_recording(trial.file) else ["--seed", str(trial.seed)]), *options]
         return shlex.join([*words, "--", *self.arguments] if self.arguments else words)
 
     # ── one of them ──

@@ -184,6 +184,9 @@ def test_people_get_a_table_and_for_what_failed_its_sentences_and_the_command_th
     assert lines[6] == "  replay it with: actorflow simulate stories/a/wrong.toml --seed 1"
     assert lines[7] == "  make it small with: actorflow simulate stories/a/wrong.toml --seed 1 --shrink"
 
+    zero = shell("simulate", "stories/a/wrong.toml", "--seed", "0")
+    assert "replay it with: actorflow simulate stories/a/wrong.toml --seed 0\n" in zero.out
+
 
 def test_one_seed_of_a_scenario_is_told_as_a_timeline_and_drawn(shell: Shell) -> None:
     scenarios(shell)

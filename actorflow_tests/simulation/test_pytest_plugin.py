@@ -203,6 +203,10 @@ def test_my_job_survives_anything(actorflow_storm):
 @pytest.mark.parametrize("parallelism", [1, 2], ids=["one of them", "two: 'both'"])
 def test_a_job_that_remembers_outside_of_its_state(actorflow_storm, parallelism):
     actorflow_storm(forgetful, seeds=range(10))
+
+def test_without_seeds_nothing_passes(actorflow_storm):
+    with pytest.raises(ValueError, match="no seeds"):
+        actorflow_storm(word_count, seeds=[])
 """
 
 
@@ -210,14 +214,14 @@ def test_the_fixtures_do_what_they_say(folder: Path, run_pytest: Pytest) -> None
     (folder / "test_jobs.py").write_text(TESTS)
 
     ran = run_pytest("-k", "not outside")
-    assert "3 passed, 2 deselected" == outcome(ran), ran.stdout
+    assert "4 passed, 2 deselected" == outcome(ran), ran.stdout
 
 
 def test_a_seed_that_fails_prints_the_one_command_that_fails_again(folder: Path, run_pytest: Pytest) -> None:
     (folder / "tests").mkdir()
     (folder / "tests" / "test_jobs.py").write_text(TESTS)
     ran = run_pytest("-k", "two", at=folder / "tests")
-    assert "1 failed, 4 deselected" == outcome(ran), ran.stdout
+    assert "1 failed, 5 deselected" == outcome(ran), ran.stdout
     command = command_in(ran.stdout)
     assert "test_jobs.py::test_a_job_that_remembers_outside_of_its_state[two: 'both']" == command[0]
     assert "--actorflow-seed" == command[1]
