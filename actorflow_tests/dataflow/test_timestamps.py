@@ -99,6 +99,12 @@ def test_what_is_no_timestamp_is_refused_at_the_very_record(bad: Any, reason: st
     assert "timestamp " + repr(bad)[:8] in str(refusal.value)
 
 
+@pytest.mark.parametrize("bad", [MAX_TIMESTAMP + 1, MIN_TIMESTAMP - 1, True, False])
+def test_one_bad_number_among_good_ones_is_found(bad: int) -> None:
+    with pytest.raises(InvalidValue, match=f"record {bad}, timestamp {bad}"):
+        reading().timestamps_of([10**12, bad, 10**12 + 1])
+
+
 def test_a_function_that_raises_is_told_with_the_record_it_had_in_hand() -> None:
     with pytest.raises(OperatorFailed) as failed:
         reading(lambda record: record["at"]).timestamps_of([{"at": 1}, {"id": "culprit"}, {"at": 2}])

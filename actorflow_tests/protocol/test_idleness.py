@@ -226,7 +226,7 @@ def test_a_chunk_that_was_already_taken_may_still_come_from_a_split_that_is_held
 def test_a_clock_that_steps_back_stands_still() -> None:
     idleness = reading("a", when_idle=WhenIdle.HOLD)
 
-    assert not any(story(idleness, Ticked(900), Ticked(100), Ticked(950)))
+    assert not any(story(idleness, Ticked(900), NotReady(100), Ready(150), Ticked(850), Ticked(999)))
     assert idleness.on(Ticked(1_000)) == [EmitIdle()]
 
 
