@@ -160,6 +160,8 @@ def _play(life: RecordedLife, build: Build, files: Files) -> _Played:
         gc.unfreeze()  # a life that is cut off does not leave the interpreter as it found it
         gc.set_threshold(*interpreter[0])
         sys.setswitchinterval(interpreter[1])
+    for door in loop.doors.values():
+        files.doubt(door.operation)
     divergence = loop.divergence
     if divergence is None and not loop.is_halted:
         divergence = _compare_ends(script, task)

@@ -27,6 +27,7 @@ from actorflow.connectors.function import call
 from actorflow.connectors.inbox import Inbox
 from actorflow.errors import InvalidRecording, JobFailed
 from actorflow.runtime.handle import JobHandle
+from actorflow.simulation.recording_entries import Kind, entries_of
 from actorflow.simulation.recording_file import RecordingFile, frames_of
 from actorflow.simulation.replay import Replayed
 from actorflow_tests.simulation.recorded import Recorded, files_in
@@ -604,6 +605,35 @@ def test_a_life_that_was_cut_off_anywhere_is_the_same_as_far_as_it_goes(tmp_path
         entries.add(replayed.entries)
     assert len(entries) > 5
     gc.collect()  # and what was dropped in the middle complains of nothing
+
+
+@pytest.mark.parametrize("has_happened", [True, False])
+def test_whether_a_commit_happened_in_which_a_process_died_is_what_the_next_life_saw(
+    tmp_path: Path, has_happened: bool
+) -> None:
+    recorded = Recorded(tmp_path, counted(tmp_path, files.lines(text(tmp_path), per_second=2_000)))
+
+    def stop_soon(handle: JobHandle) -> None:
+        asyncio.get_running_loop().call_later(0.1, signal.raise_signal, signal.SIGTERM)
+
+    recorded.run(begun=stop_soon)
+    data, cut, committing = recorded.path.read_bytes(), 0, []
+    for offset, payload in frames_of(recorded.path):
+        *_, last = entries_of(payload)
+        if last.kind is Kind.OPERATION and last.value[0] == "disk.rename":
+            cut, committing = offset + 12 + len(payload), last.value[1:]
+    assert committing, "what it prepared was committed"
+    recorded.path.write_bytes(data[:cut])  # as if it had been killed in that very call
+    if not has_happened:
+        Path(committing[1]).rename(committing[0])
+
+    recorded.run()
+
+    replayed = recorded.replay()
+    check(replayed)
+    assert replayed.lives == 2
+    assert committing[1] in replayed.output
+    assert dict(replayed.output) == files_in(tmp_path / "out")
 
 
 def test_a_value_that_can_not_be_written_down_ends_the_comparison_and_says_so(tmp_path: Path) -> None:
