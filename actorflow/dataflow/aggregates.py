@@ -2,8 +2,8 @@
 
 An :class:`Aggregate` is a frozen value of plain functions over *accumulators*:
 
-* ``first(value)`` makes an accumulator of one record, ``add(accumulator, value)`` puts another one in (and may change it
-  in place), ``result(accumulator)`` reads it;
+* ``first(value)`` makes an accumulator of one record, ``add(accumulator, value)`` puts another one in, and may change
+  it in place, ``result(accumulator)`` reads it;
 * ``merge(earlier, later)`` joins two into a new one and changes neither; it must be associative;
 * ``subtract(whole, part)``, if there is one, takes a part out again and changes neither: ``merge`` is then commutative
   and ``subtract(merge(a, b), b)`` exactly ``a``.  Sums of floats are not exact, so they have none.

@@ -7,6 +7,7 @@ import struct
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from importlib import resources
+from typing import Any
 from zoneinfo import ZoneInfo, available_timezones
 
 import pytest
@@ -98,7 +99,9 @@ def test_a_day_that_never_was_has_no_window() -> None:
         ("year", 10, (2020, 1, 1), (2030, 1, 1)),
     ],
 )
-def test_weeks_begin_on_monday_and_units_are_counted_from_1970(unit, count, start, end) -> None:
+def test_weeks_begin_on_monday_and_units_are_counted_from_1970(
+    unit: str, count: int, start: tuple[int, ...], end: tuple[int, ...]
+) -> None:
     window = calendar(unit, count=count, zone="Europe/Berlin").window(at("Europe/Berlin", 2026, 7, 4, 3))
 
     assert Window(at("Europe/Berlin", *start), at("Europe/Berlin", *end)) == window
@@ -121,7 +124,7 @@ def test_a_batch_gets_the_windows_of_its_records() -> None:
 @pytest.mark.parametrize(
     "wrong", [{"unit": "hour"}, {"count": 0}, {"count": True}, {"zone": "Middle/Earth"}, {"zone": ""}]
 )
-def test_what_no_calendar_has_is_refused(wrong) -> None:
+def test_what_no_calendar_has_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(InvalidJob, match="calendar: "):
         calendar(**({"unit": "day", "zone": "UTC"} | wrong))
 
