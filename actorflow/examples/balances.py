@@ -28,7 +28,7 @@ class Movement:
 
 
 def keep_balances() -> af.Job:
-    """Keep balances, print a receipt for each movement, and all balances in the end."""
+    """Keep balances, and print a receipt for each movement."""
     job = af.Job("balances")
     orders = job.read(generator.generate(made_up_order, records=200, per_second=100), name="orders")
     payments = job.read(generator.generate(made_up_payment, records=200, per_second=100), name="payments")

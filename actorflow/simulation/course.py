@@ -129,7 +129,7 @@ def settings_of(scenario: Scenario) -> Settings:
     """Return the settings that a scenario's job is run with, before the job itself has its say."""
     settings = Settings.from_mapping(scenario.environment, base=_DEFAULTS, source=scenario.file or scenario.title)
     if settings.checkpoints.storage is None:
-        raise InvalidConfig(f"{scenario.title}: what is in a process's memory is gone with it; name a storage")
+        raise InvalidConfig(f"{scenario.file or scenario.title}: what is in a process's memory is gone with it; name a storage")
     return settings
 
 

@@ -144,7 +144,7 @@ BROKEN: dict[str, Planted | Without | Here] = {
         '"CheckpointAcknowledged", checkpoint = 2, actor = "count/0"', COMPLETED_2
     ),
     "recovery/kill_06_before_the_manifest": Without('moment = "before"', 'moment = "unanswered"'),
-    "recovery/kill_07_half_a_manifest": Planted("told-before-the-manifest-is-written"),
+    "recovery/kill_07_half_a_manifest": Without('moment = "torn"', 'moment = "unanswered"'),
     "recovery/kill_08_the_answer_is_lost": Planted("prepared-rows-not-restored"),
     "recovery/kill_09_after_the_manifest": Planted("prepared-rows-not-restored"),
     "recovery/kill_10_between_two_commits": Planted("a-repeated-commit-writes-again"),
@@ -194,9 +194,18 @@ def test_it_fails_when_what_it_is_about_is_broken(path: Path) -> None:
     subject = prepare(scenario)
 
     with many(), plant():
-        failed = any(play_seed(scenario, seed, subject).failures for seed in seeds_of(scenario))
+        failed = any(
+            is_about_it(failure)
+            for seed in seeds_of(scenario)
+            for failure in play_seed(scenario, seed, subject).failures
+        )
 
     assert failed, f"{scenario.title}: it passes with {fault}"
+
+
+def is_about_it(failure: str) -> bool:
+    """Whether a claim is not true; that there was nothing to be judged would say little about what it judges."""
+    return not re.search("nothing to compare with|never struck|was over before this step came", failure)
 
 
 # ── the book is one ──────────────────────────────────────────────────────────────────────────
