@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shlex
 import sys
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -99,6 +100,8 @@ def run_target(
     finally:
         if as_json and facts.handle is not None:
             print(json.dumps(_result(facts.handle, facts)), flush=True)
+        if record is not None and facts.handle is not None:
+            print(f"it is recorded: run it again with actorflow simulate {shlex.quote(str(record))}", file=sys.stderr)
     assert facts.handle is not None
     _say_how_it_ended(facts.handle)
     if facts.handle.status.status in (JobStatus.STOPPED, JobStatus.FINISHED):

@@ -135,7 +135,7 @@ class ReplayPassage(NothingOutside):
         if recorded.value != _as_written([operation.name, *operation.arguments]):
             self.script.put_back(recorded)
             self._diverge(what)
-        self.script.operations[operation.number] = str(operation)
+        self.script.operations[operation.number] = operation
 
     def answer(self, door: Door, value: Any, error: BaseException | None = None) -> None:
         """Nobody answers but the script."""
@@ -235,6 +235,7 @@ class ReplayPassage(NothingOutside):
             self._diverge_quietly(f"asked for {self._operations} things so far", entry)
             return
         operation = door.operation
+        del self.script.operations[operation.number]
         try:
             if entry.status is Status.CANCELLED:
                 self.files.doubt(operation)

@@ -65,7 +65,7 @@ class Script:
         self.number = life.number
         self.taken = 0
         self.lines: list[Line] = []
-        self.operations: dict[int, str] = {}
+        self.operations: dict[int, object] = {}
         self.given: dict[str, Any] = {}
         self.raised: dict[tuple[int, int], str] = {}
         for entry in life.entries():

@@ -70,6 +70,7 @@ def test_a_recording_is_replayed_with_modules_that_each_life_has_for_itself(shel
 
 def test_the_result_as_json_is_all_that_is_on_stdout(shell: Shell) -> None:
     recorded = record(shell, "--json")
+    assert "it is recorded: run it again with actorflow simulate run.rec" in recorded.err
     said = shell("simulate", "run.rec", "--json")
     assert said.out.count("\n") == 1
     assert said.last["lives"] == 1
