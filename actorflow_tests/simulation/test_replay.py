@@ -25,7 +25,7 @@ from actorflow.abc.connectors import (
 from actorflow.connectors import console, files, memory
 from actorflow.connectors.function import call
 from actorflow.connectors.inbox import Inbox
-from actorflow.errors import InvalidRecording, JobFailed
+from actorflow.errors import ActorflowError, InvalidRecording, JobFailed
 from actorflow.runtime.handle import JobHandle
 from actorflow.simulation.recording_entries import Kind, entries_of
 from actorflow.simulation.recording_file import RecordingFile, frames_of
@@ -374,6 +374,25 @@ def test_lives_of_one_job_are_replayed_one_after_the_other(tmp_path: Path) -> No
     assert replayed.lives == 3
     assert dict(replayed.output) == files_in(tmp_path / "out")
     assert [line.name for line in replayed.lines].count("JobStopped") == 2
+
+
+def test_a_life_whose_restore_is_refused_is_refused_again(tmp_path: Path) -> None:
+    recorded = Recorded(tmp_path, counted(tmp_path, files.lines(text(tmp_path, 900), per_second=4_000)), **FAST)
+
+    def stop_soon(handle: JobHandle) -> None:
+        asyncio.get_running_loop().call_later(0.08, signal.raise_signal, signal.SIGTERM)
+
+    recorded.run(begun=stop_soon)
+    for manifest in (tmp_path / "home").rglob("_metadata"):
+        manifest.write_bytes(b"damaged")
+    with pytest.raises(ActorflowError, match="_metadata"):
+        recorded.run()
+
+    replayed = recorded.replay()
+
+    check(replayed)
+    assert replayed.lives == 2
+    assert replayed.lines[-1].name == "JobFailed"
 
 
 # ── sinks outside ────────────────────────────────────────────────────────────────────────────
