@@ -181,7 +181,7 @@ def test_inv_5_7_sessions_with_late_records_give_what_the_oracle_gives(allowed: 
 
 
 def test_r082_a_merged_session_whose_end_has_passed_fires_once() -> None:
-    seen = [Came("a", 0, 1), Reached(25), Came("a", 9, 2), Reached(MAX_TIME)]
+    seen: list[Came | Reached] = [Came("a", 0, 1), Reached(25), Came("a", 9, 2), Reached(MAX_TIME)]
 
     fired, late = play(seen, 10, 100)
 

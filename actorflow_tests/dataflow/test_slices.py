@@ -24,7 +24,13 @@ from actorflow_tests.dataflow.window_oracle import Came, Reached
 COLLECTED = aggregating(list, lambda values, value: [*values, value], lambda one, other: one + other)
 """Merging is not commutative: an order that is lost shows."""
 
-IN_PLACE = aggregating(list, lambda values, value: operator.iadd(values, [value]), lambda one, other: one + other)
+
+def _put(values: list[int], value: int) -> list[int]:
+    values.append(value)
+    return values
+
+
+IN_PLACE = aggregating(list, _put, lambda one, other: one + other)
 """Adding changes the accumulator: one that two windows share shows."""
 
 TALLY = aggregating(
