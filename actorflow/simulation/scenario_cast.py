@@ -131,7 +131,7 @@ class _Critic:
 
     def _is_process(self, what: str, name: str) -> None:
         """A process by its own name, or by that of whoever runs in it."""
-        if re.fullmatch(rf"{PROCESS}([.-]\d+)?", name) is None:
+        if re.fullmatch(rf"{PROCESS}(-\d+)?", name) is None:
             self._known(what, name, [PROCESS, *self._cast.operators, *self._cast.actors])
 
     def _is_subtask(self, operator: str, subtask: int) -> None:

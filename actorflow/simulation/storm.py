@@ -76,7 +76,7 @@ class Storm:
         """Let the weather lift."""
         if self.calm_since is None:
             now = self._universe.now_ms()
-            self._unstruck = [*self._universe.sky.waiting(), *self._universe.failing]
+            self._unstruck = [*self._universe.sky.waiting(), *self._universe.failing, *self._universe.missed]
             for fault in self.expected:
                 if isinstance(fault.weather.when, At) and fault.weather.when.ms > now:
                     self._unstruck.append(fault.weather)

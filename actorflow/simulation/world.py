@@ -118,6 +118,8 @@ class Universe:
         self.processes: dict[str, Process] = {}
         self.sky = Sky()
         self.failing: list[Raise] = []
+        self._later: list[Weather] = []
+        self._missed: list[Weather] = []
         self.slowing: list[tuple[float, Slow]] = []
         self.stalled: dict[Service, float] = {}
         self._shelves: dict[str, Shelf] = {}
@@ -340,6 +342,7 @@ class Universe:
             trigger = weather.when
             assert isinstance(trigger, After)
             if trigger.later_ms:
+                self._later.append(weather)
                 self.loop.call_later(trigger.later_ms / 1e3, self._due, weather, process, context=self.context)
             else:
                 self.strike(weather, process)
@@ -356,31 +359,37 @@ class Universe:
 
     def _due(self, weather: Weather, process: Process | None) -> None:
         if not self._calm:
+            self._later = [one for one in self._later if one is not weather]
             self.strike(weather, process)
+
+    @property
+    def missed(self) -> list[Weather]:
+        """What was due and found nobody, or would have been due later."""
+        return [*self._missed, *self._later]
 
     def strike(self, weather: Weather, process: Process | None = None) -> None:
         """Let a fault take effect now; ``process`` is where its trigger occurred."""
         match weather:
             case Kill(process=name, step=step):
-                if (target := self._target(name, process)) is not None:
+                if (target := self._living(weather, name, process)) is not None:
                     self.kill(target, step)
             case PowerCut(machine=name, step=step) | LoseDisk(machine=name, step=step):
                 if (hit := name or (process.machine.name if process else None)) is not None:
                     self.power_cut(hit, step, lose_disk=isinstance(weather, LoseDisk))
             case Pause(process=name, ms=ms):
-                if (target := self._target(name, process)) is not None:
+                if (target := self._living(weather, name, process)) is not None:
                     self.pause(target, ms)
             case Stop(process=name):
-                if (target := self._target(name, process)) is not None and target.is_alive:
+                if (target := self._living(weather, name, process)) is not None:
                     self.weather_struck("stop", target.name)
                     target.asked_to_stop.set()
             case Replace(process=name, ms=ms):
-                if (target := self._target(name, process)) is not None and target.is_alive:
+                if (target := self._living(weather, name, process)) is not None:
                     self.weather_struck("replace", target.name)
                     self.pause(target, ms)
                     target.replaced.set()
             case Partition(process=name, ms=ms, way=way, service=service):
-                if (target := self._target(name, process)) is not None and target.is_alive:
+                if (target := self._living(weather, name, process)) is not None:
                     until = self.loop.time() + ms / 1e3
                     target.cut_off.update((each, (until, way)) for each in Service if service in {None, each})
                     self.weather_struck("partition", target.name)
@@ -413,10 +422,21 @@ class Universe:
         """The process of this name, or the one that started an actor of this name last, or some actor at all."""
         if name is None or name in self.processes:
             return process if name is None else self.processes[name]
+        base, _, number = name.rpartition("-")
+        if base in self.processes and number.isdecimal():
+            return None  # one that was not started beside the first yet
         started = [line for line in self.journal if isinstance(line.entry, ActorStarted)]
         named = [line for line in started if isinstance(line.entry, ActorStarted) and line.entry.actor == name]
         runs = (named or started)[-1:]  # operators behind the first of their chain have no actor of their own name
         return self.processes.get(runs[0].process) if runs else None
+
+    def _living(self, weather: Weather, name: str | None, process: Process | None) -> Process | None:
+        """The process that a fault strikes; one that finds nobody alive has missed."""
+        target = self._target(name, process)
+        if target is not None and target.is_alive:
+            return target
+        self._missed.append(weather)
+        return None
 
     def _clock_of(self, name: str | None, process: Process | None) -> Machine | None:
         if name is not None and name in self.machines:

@@ -10,6 +10,7 @@ import pytest
 
 from actorflow.config import ExponentialDelay
 from actorflow.model import journal
+from actorflow.simulation.expectations import failures
 from actorflow.simulation.oracle import differences
 from actorflow.simulation.play import play
 from actorflow.simulation.runs import Run, SeedFailed
@@ -70,6 +71,23 @@ def test_a_parallelism_that_a_checkpoint_refuses_is_a_failure_unless_a_seed_drew
         play(told, 1)
     drawn = play(replace(told, schedule=Schedule(earlier_parallelism=True)), 1)
     assert (drawn.lives, drawn.status, rows_of(drawn)) == (3, "FINISHED", Counter({1: 1, 2: 1, 3: 1, 4: 1}))
+
+
+@pytest.mark.parametrize(
+    "missed",
+    [
+        Kill(After("CheckpointCompleted", later_ms=90_000)),  # the job is over by then
+        Kill(At(350), "job"),  # it is dead, and not started again yet
+        Kill(At(100), "job-2"),  # there is only one
+    ],
+    ids=["later", "dead", "another"],
+)
+def test_weather_that_finds_nobody_has_not_struck(missed: Kill) -> None:
+    told = scenario("counting", weather=(Fault(weather=Kill(At(300), "job")), Fault(weather=missed)))
+    run = play(told, 1)
+    assert (run.lives, run.faults) == (2, Counter(kill=1))
+    assert [fault.weather for fault in run.unstruck] == [missed]
+    assert failures(told, None, run) == ["[[weather]] 2: never struck; if that may be, say perhaps = true"]
 
 
 def test_a_fault_of_a_later_life_does_not_strike_in_an_earlier_one() -> None:
