@@ -11,8 +11,17 @@ has given its result does not give it again.
 Results come in order of the window's end, then of the key's bytes (semantics 5.5), the same after a restore.  Firing
 can stop after any number of keys, for a barrier, and go on.
 
-Measured on the bare structure (CPython 3.11, CPU time of the process; 100 keys, 1,000,000 records, batches of 256,
-watermark a second behind; plain is a loop with panes in dicts that gives as many results): see ``Slices``.
+Measured on the bare structure (CPython 3.11, CPU time, best of seven on a busy machine: 1,000,000 records of 100 keys, a
+millisecond apart, batches of 256, watermark a second behind, one window a second; plain is a loop with panes in dicts
+that gives as many results), nanoseconds per record:
+
+| | windows of 10 slides | of 100 | 100 over 10 |
+|---|---|---|---|
+| plain, count | 260 | | |
+| ``count()``, running total | 210 | 243 | 1.05 to 1.16 |
+| ``largest()``, two stacks | 381 | 411 | 1.03 to 1.21 |
+
+While a snapshot is written the table shares no dict, and a record costs up to three times that.
 
 Late records follow ``lateness.py``; one that is in time for a window that has given its result gives it again.
 Refuses to know keys, watermark generators and outputs: tokens come in, ``(token, window, result)`` goes out.
@@ -112,14 +121,41 @@ class Slices:
         """
         if not times:
             return
-        windows, plain = self._windows, self._table.plain
-        start = windows.slice_of(min(times))
-        if plain is None or start < self._fence or self._slide > self._size:
-            self._add_carefully(tokens, values, times, firings, late)
+        least, fence = min(times), self._fence
+        if least < fence or self._slide > self._size:
+            # What has passed is taken one by one.  Complete windows hold only slices that have passed and open slices
+            # only what has not, so it does not matter that those come first.
+            has_gaps = self._slide > self._size
+            passed = [index for index, time in enumerate(times) if has_gaps or time < fence]
+            self._add_carefully(passed, tokens, values, times, firings, late)
+            if len(passed) == len(times):
+                return
+            tokens, values, times = (_without(passed, column) for column in (tokens, values, times))
+            least = min(times)
+        table, plain = self._table, self._table.plain
+        if plain is not None:
+            self._add_open(plain, tokens, values, times, least)
             return
+        # The table shares no dict, so each key's slices are loaded once for the batch.
+        loaded = [(token, table.load(token)) for token in dict.fromkeys(tokens)]
+        view = {token: slices for token, slices in loaded if slices is not MISSING}
+        self._add_open(view, tokens, values, times, least)
+        for token, slices in view.items():
+            table.store(token, slices)
+
+    def _add_open(
+        self,
+        plain: dict[Any, Any],
+        tokens: Sequence[Any],
+        values: Sequence[Any],
+        times: Sequence[int],
+        least: int,
+    ) -> None:
+        """Add records none of which is before the end of a window that has passed."""
+        start = self._windows.slice_of(least)
         if not self._aggregate.only_counts:
             self._gather(plain, tokens, values, times, start)
-        elif max(times) < windows.slice_end(start):
+        elif max(times) < self._windows.slice_end(start):
             self._count_in_one(plain, tokens, start)
         else:
             self._count(plain, tokens, times, start)
@@ -199,16 +235,18 @@ class Slices:
 
     def _add_carefully(
         self,
+        indexes: list[int],
         tokens: Sequence[Any],
         values: Sequence[Any],
         times: Sequence[int],
         firings: list[Firing],
         late: list[Late],
     ) -> None:
-        """The same for a table that shares no dict, and for records that may belong to a time that has passed."""
+        """Add the records at these places, which may belong to a time that has passed, or to no window at all."""
         windows, load, add = self._windows, self._table.load, self._add
         touched: dict[Any, dict[int | None, Any]] = {}
-        for index, (token, value, time) in enumerate(zip(tokens, values, times, strict=True)):
+        for index in indexes:
+            token, value, time = tokens[index], values[index], times[index]
             start, fold = windows.slice_of(time), self._folds.get(token)
             passed = self._passed if fold is None else max(self._passed, fold.end)
             watermark = max(self.watermark, passed - 1)
@@ -328,7 +366,7 @@ class Slices:
         slide, edge, keeps, copy = self._slide, self._edge, self._allowed > 0, self._copy
         end = time + 1
         start, after = end - self._size, end + slide
-        window = Window(start, end)
+        window, oldest = Window(start, end), self._oldest_asked_for(end)
         again: list[Any] = []  # those whose next window is the one after this
         for token in tokens:
             fold = folds.get(token)
@@ -340,14 +378,14 @@ class Slices:
                 slices[_MARK] = end
                 firings.append((token, window, accumulator if copy is None else copy(accumulator)))
                 if keeps:
-                    self._expire(fold, slices)
+                    self._expire(fold, slices, oldest)
                 if fold.last >= start + slide or end in slices or (edge and after - edge in slices):
                     fold.next, fold.at = after, after - 1
                     again.append(token)
                 else:
                     self._look_ahead(token, fold, slices, end)
             else:
-                self._expire(fold, slices)
+                self._expire(fold, slices, self._oldest_asked_for(fold.end))
                 self._look_ahead(token, fold, slices, fold.end)
             if (len(slices) == 1 and _MARK in slices) or not slices:
                 del folds[token]
@@ -372,24 +410,31 @@ class Slices:
         if newest is not None:
             self._wait(token, fold, min(self._windows.last_end(newest) - 1 + self._allowed, MAX_TIME))
 
-    def _expire(self, fold: Fold, slices: dict[int | None, Any]) -> None:
-        """Forget the slices that no window will ask for that has not given its result or is not late."""
-        if self.watermark >= MAX_TIME:
-            uncleaned = NEVER
-        else:
-            uncleaned = self._windows.end_up_to(self.watermark + 1 - self._allowed) + self._slide
-        bound = min(uncleaned, fold.end + self._slide) - self._size
-        if bound <= fold.kept:
+    def _oldest_asked_for(self, end: int) -> int:
+        """Return before where no window will ask for slices, of a key that has come to the window's end ``end``."""
+        following = end + self._slide
+        if self.watermark < MAX_TIME:
+            following = min(following, self._windows.end_up_to(self.watermark + 1 - self._allowed) + self._slide)
+        return following - self._size
+
+    def _expire(self, fold: Fold, slices: dict[int | None, Any], oldest: int) -> None:
+        """Forget the slices before ``oldest``."""
+        kept = fold.kept
+        if oldest <= kept:
             return
-        kept = fold.kept - (fold.kept - self._windows.offset_ms) % self._slide
-        if (bound - kept) // self._slide <= len(slices):
-            for start in range(kept, bound, self._slide):
-                slices.pop(start, None)
-                slices.pop(start + self._edge, None)
-        else:
-            for start in [start for start in slices if start is not None and start < bound]:
+        fold.kept = oldest
+        if kept == oldest - self._slide and not self._edge:
+            slices.pop(kept, None)  # as it is wherever windows follow one another
+            return
+        kept -= (kept - self._windows.offset_ms) % self._slide
+        if (oldest - kept) // self._slide > len(slices):
+            for start in [start for start in slices if start is not None and start < oldest]:
                 del slices[start]
-        fold.kept = bound
+            return
+        for start in range(kept, oldest, self._slide):
+            slices.pop(start, None)
+            if self._edge:
+                slices.pop(start + self._edge, None)
 
     def _wait(self, token: Any, fold: Fold, time: int) -> None:
         fold.at = time
@@ -445,3 +490,14 @@ class Slices:
     def __len__(self) -> int:
         """How many keys have anything at all."""
         return len(self._folds)
+
+
+def _without(indexes: list[int], column: Sequence[Any]) -> list[Any]:
+    """Return a column without the entries at these places, which are usually few and in order."""
+    if len(indexes) > 16:
+        gone = set(indexes)
+        return [entry for index, entry in enumerate(column) if index not in gone]
+    rest = list(column)
+    for index in reversed(indexes):
+        del rest[index]
+    return rest
