@@ -9,9 +9,24 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Final, final
+from typing import Any, Final, Literal, final
 
-__all__ = ("MISSING", "KeyedTable", "StateBackend", "StateSnapshot")
+__all__ = (
+    "MISSING",
+    "KeyedTable",
+    "KeyedTimers",
+    "StateBackend",
+    "StateSnapshot",
+    "TimeKind",
+    "Timer",
+    "TimerService",
+)
+
+TimeKind = Literal["event", "processing"]
+"""What a timer's timestamp is compared with: the watermark, or the clock."""
+
+Timer = tuple[int, Any, bytes, str]
+"""Timestamp in milliseconds, token, namespace, and the name of the service that registered it."""
 
 
 @final
@@ -69,6 +84,55 @@ class KeyedTable(ABC):
         """How many keys there are; may be a few too many while a snapshot is written."""
 
 
+class TimerService(ABC):
+    """Registers timers under one name; they are told apart by timestamp, key and namespace."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def register(self, timestamp: int, token: Any, namespace: bytes = b"") -> None:
+        """Add a timer, at any time, also one that is past; one that is there already stays one."""
+
+    @abstractmethod
+    def delete(self, timestamp: int, token: Any, namespace: bytes = b"") -> None:
+        """Take a timer out; one that is absent is fine."""
+
+
+class KeyedTimers(ABC):
+    """The timers of one operator in one subtask, by one kind of time."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def service(self, name: str, namespaces: str = "") -> TimerService:
+        """Return the service of a name, creating it.
+
+        ``namespaces`` names the kind of its namespaces, whose canonical bytes it is given; without, there are none.
+        Raises ``IncompatibleState`` when what was declared or restored under the name is of another kind.
+        """
+
+    @abstractmethod
+    def services(self) -> list[str]:
+        """The names that were declared or restored, sorted."""
+
+    @abstractmethod
+    def due(self, until: int, most: int) -> Iterator[Timer]:
+        """Take up to ``most`` timers out, one after the other, that are not later than ``until``.
+
+        The order is: timestamp, canonical bytes of the key, namespace, name of the service.  What is registered or
+        deleted meanwhile counts at once.  Whoever iterates may stop after any of them: it is taken out, and nothing
+        else is.  Fewer than ``most`` say that nothing is due any more.
+        """
+
+    @abstractmethod
+    def next_timestamp(self) -> int | None:
+        """Return the timestamp of the timer that comes next, due or not; ``None`` if there is none."""
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """How many timers there are; this counts them, so it is for tests and metrics."""
+
+
 class StateSnapshot(ABC):
     """The state of one actor as it was at an instant, to be written behind."""
 
@@ -97,6 +161,10 @@ class StateBackend(ABC):
 
         Raises ``IncompatibleState`` when what was restored under that name is of another kind.
         """
+
+    def timers(self, operator: str, time: TimeKind) -> KeyedTimers:
+        """Return the timers of an operator, creating them; they are part of the snapshot as tables are."""
+        raise NotImplementedError(f"{type(self).__name__} keeps no timers")
 
     @abstractmethod
     def freeze(self) -> StateSnapshot:

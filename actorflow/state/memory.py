@@ -13,12 +13,13 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import compress
 from typing import Any, Final
 
-from actorflow.abc.state import KeyedTable, StateBackend, StateSnapshot
+from actorflow.abc.state import KeyedTable, StateBackend, StateSnapshot, TimeKind
 from actorflow.errors import IncompatibleState
 from actorflow.model.codec import Codec
 from actorflow.model.key_groups import OwnedKeys
 from actorflow.state.blocks import Block, encode_block, read_blocks
 from actorflow.state.tables import MemoryTable, Pin, Sizes
+from actorflow.state.timers import MemoryTimers, TimersPin, timers_of
 
 __all__ = ("MemoryBackend", "MemorySnapshot")
 
@@ -28,19 +29,23 @@ _BYTES: Final = 32_768  # what a block should come to at most
 
 
 class MemorySnapshot(StateSnapshot):
-    """What all tables of an actor held at an instant."""
+    """What all tables of an actor, and its timers, held at an instant."""
 
-    __slots__ = ("_codec", "_pins")
+    __slots__ = ("_codec", "_pins", "_timers")
 
-    def __init__(self, codec: Codec, pins: dict[str, list[tuple[str, str, Pin]]]) -> None:
-        self._codec, self._pins = codec, pins
+    def __init__(
+        self, codec: Codec, pins: dict[str, list[tuple[str, str, Pin]]], timers: dict[str, list[TimersPin]]
+    ) -> None:
+        self._codec, self._pins, self._timers = codec, pins, timers
 
     def operators(self) -> list[str]:
-        return sorted(self._pins)
+        return sorted({*self._pins, *self._timers})
 
     def blocks(self, operator: str) -> Iterator[bytes]:
         for state, kind, pin in self._pins.get(operator, ()):
             yield from self._blocks_of(operator, state, kind, pin)
+        for timers in self._timers.get(operator, ()):
+            yield from timers.blocks()
 
     def _blocks_of(self, operator: str, state: str, kind: str, pin: Pin) -> Iterator[bytes]:
         tokens: list[Any] = []
@@ -63,6 +68,9 @@ class MemorySnapshot(StateSnapshot):
         for pins in self._pins.values():
             for _, _, pin in pins:
                 pin.release()
+        for timers in self._timers.values():
+            for pinned in timers:
+                pinned.release()
 
 
 class MemoryBackend(StateBackend):
@@ -71,6 +79,13 @@ class MemoryBackend(StateBackend):
     def __init__(self, codec: Codec, *, sizes: Sizes | None = None) -> None:
         self._codec, self._sizes = codec, sizes or Sizes()
         self._tables: dict[tuple[str, str], MemoryTable] = {}
+        self._timers: dict[tuple[str, TimeKind], MemoryTimers] = {}
+
+    def timers(self, operator: str, time: TimeKind) -> MemoryTimers:
+        timers = self._timers.get((operator, time))
+        if timers is None:
+            self._timers[operator, time] = timers = MemoryTimers(self._codec, operator, time)
+        return timers
 
     def table(self, operator: str, state: str, kind: str) -> KeyedTable:
         return self._table(operator, state, kind, "declared")
@@ -93,7 +108,10 @@ class MemoryBackend(StateBackend):
         pins: dict[str, list[tuple[str, str, Pin]]] = {}
         for (operator, state), table in self._tables.items():
             pins.setdefault(operator, []).append((state, table.kind, table.pin()))
-        return MemorySnapshot(self._codec, pins)
+        timers: dict[str, list[TimersPin]] = {}
+        for (operator, _), registered in self._timers.items():
+            timers.setdefault(operator, []).append(registered.pin())
+        return MemorySnapshot(self._codec, pins, timers)
 
     def upkeep(self) -> Iterator[None]:
         for table in list(self._tables.values()):
@@ -103,11 +121,16 @@ class MemoryBackend(StateBackend):
         self, operator: str, blocks: Iterable[bytes], *, keep: Callable[[Any], bool] | None = None
     ) -> Iterator[int]:
         for block in read_blocks(self._codec, operator, blocks):
-            table = self._table(operator, block.state, block.kind, "restored")
             tokens, values = block.tokens, block.values
             if keep is not None:
                 kept = keep.select(tokens) if isinstance(keep, OwnedKeys) else list(map(keep, tokens))
                 tokens, values = list(compress(tokens, kept)), list(compress(values, kept))
+            if (timers := timers_of(block.kind)) is not None:
+                time, namespaces = timers
+                self.timers(operator, time).fill(block.state, namespaces, tokens, values)
+                yield len(tokens)
+                continue
+            table = self._table(operator, block.state, block.kind, "restored")
             table.fill(tokens, values)
             yield len(tokens)
             for _ in table.fold():
@@ -115,3 +138,4 @@ class MemoryBackend(StateBackend):
 
     def close(self) -> None:
         self._tables.clear()
+        self._timers.clear()
