@@ -157,24 +157,25 @@ class MemoryTimers(KeyedTimers):
     # ── firing ──
 
     def due(self, until: int, most: int) -> Iterator[Timer]:
-        only = None
         while most > 0:
-            if only is None or self._only is not only:  # a first key of another type brings another queue
-                only = self._only
-                found = only or self._earliest(until)
-                if found is None:
-                    return
-                service, queue = found
-                pop, name, has_namespaces = queue.pop, service.name, service.has_namespaces
-            owner = pop(until)
-            if owner is NOTHING:
+            only = self._only
+            found = only or self._earliest(until)
+            if found is None:
                 return
-            most -= 1
-            if has_namespaces:
-                token, namespace = owner
-                yield queue.now, token, namespace, name
-            else:
-                yield queue.now, owner, b"", name
+            service, queue = found
+            pop, name, has_namespaces = queue.pop, service.name, service.has_namespaces
+            while True:
+                owner = pop(until)
+                if owner is NOTHING:
+                    return
+                most -= 1
+                if has_namespaces:
+                    token, namespace = owner
+                    yield queue.now, token, namespace, name
+                else:
+                    yield queue.now, owner, b"", name
+                if most <= 0 or only is None or self._only is not only:
+                    break  # a first key of another type brought another queue
 
     def _earliest(self, until: int) -> tuple[_Service, TimerQueue] | None:
         """Return the queue whose first timer comes first of all, if that is due."""
