@@ -236,7 +236,15 @@ FAULTS: dict[str, What] = {
         lambda when, c: (LoseAnswer(when, "put*", count=c.count),),
         lambda when, c, service: LoseAnswers(when, service, count=c.count),
     ),
-    "lose answer of a manifest": lambda when, _: (LoseAnswer(when, "put_if_absent", _MANIFEST),),
+    "lose answer of a manifest": lambda when, c: (
+        LoseAnswer(when, "put_if_absent", _MANIFEST),
+        # What was decided then has not been put right yet by the next checkpoint.
+        *(
+            [Kill(After("StorageRetried", {"operation": "put_if_absent"}, later_ms=6 + c.number // 2 % 32))]
+            if c.number % 2
+            else []
+        ),
+    ),
     "lose answer of a claim": lambda when, _: (LoseAnswer(when, "put_if_absent", _OWNER), Kill(when)),
     "manifest in doubt": lambda when, _: (
         LoseAnswer(when, "put_if_absent", _MANIFEST),
