@@ -28,7 +28,8 @@ ascending, 100 keys each        1,438 / 1,463 1,440 / 535 2,917 / 4,205   846 / 
 The third is faster where many share a timestamp because it sorts a million owners at once, and its dict grows to a
 million: stalls of 30 ms to a second.  Here the longest of anything is a few milliseconds: 256 registered at once 0.6 to
 4.8 ms, and 7.2 while a snapshot is written; 64 fired 0.7 to 1.9; the instant of a snapshot of half a million 0.07; a
-step of writing it 0.7 to 1.7.
+step of writing it 0.7 to 1.7.  Ten cycles of a million on 100,000 keys: 161 MB of process memory after the first
+registering, 162 after the tenth.
 """
 
 from __future__ import annotations
