@@ -22,16 +22,16 @@ instant is copied before it is changed: one dict of a few thousand entries at mo
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterator
 from heapq import heapify, heappop, heappush
 from operator import neg
 from typing import Any, Final, TypeVar
 
-from actorflow.state.timer_ranges import MOST, Ranges
+from actorflow.state.timer_pins import TimerPin
+from actorflow.state.timer_ranges import MOST, Opened, Ranges
 
 _E = TypeVar("_E", dict[Any, Any], Ranges)
 
-__all__ = ("NOTHING", "TimerPin", "TimerQueue")
+__all__ = ("NOTHING", "TimerQueue")
 
 NOTHING: Final = object()
 """What a queue answers when no timer is due."""
@@ -44,86 +44,6 @@ _OPENED: Final = 2 * MOST  # owners that may gather in an open group
 _STALE: Final = 256  # timestamps that are gone and may still be noted somewhere, besides as many as there are
 _SHRUNK: Final = (16, 128)  # a dict that removals leave with so many is copied, for it would keep its room
 _NEVER: Final = -(1 << 80)  # before every timestamp
-
-
-class _Opened:
-    """A group in order: ``owners[at:]``, then what ``rest`` holds, all of which is larger than any that was there."""
-
-    __slots__ = ("at", "owners", "rest")
-
-    def __init__(self, group: dict[Any, None] | Ranges) -> None:
-        self.at = 0
-        self.owners: list[Any]
-        self.rest: Ranges | None
-        if isinstance(group, Ranges):
-            self.owners, self.rest = [], group.copy()
-        else:
-            self.owners, self.rest = sorted(group), None
-
-    def is_over(self) -> bool:
-        """Whether nothing is left, after the next range was sorted if there is one."""
-        while self.at == len(self.owners):
-            rest = self.rest
-            if rest is None:
-                return True
-            self.owners, self.at = sorted(rest.dicts.pop(0)), 0
-            del rest.bounds[0]
-            if not rest.dicts:
-                self.rest = None
-        return False
-
-    def closed(self) -> Ranges:
-        """Return what is left as a group that nobody has opened."""
-        left: dict[Any, None] = dict.fromkeys(self.owners[self.at :])
-        rest = self.rest
-        if rest is None:
-            return Ranges([None], [left])
-        # The range is divided again if need be, and what is in ``left`` is smaller than all else.
-        ranges = rest.copy()
-        ranges.dicts[0] = left | ranges.dicts[0]
-        ranges.split(0)
-        return ranges
-
-
-class TimerPin:
-    """What a queue held at an instant, frozen until it is released."""
-
-    __slots__ = ("_dicts", "_queue")
-
-    def __init__(self, queue: TimerQueue, dicts: list[dict[int, Any]]) -> None:
-        self._queue: TimerQueue | None = queue
-        self._dicts = dicts
-
-    def release(self) -> None:
-        """Let go; a second time is fine."""
-        queue, self._queue = self._queue, None
-        if queue is not None:
-            self._dicts = []
-            queue.unpin()
-
-    def columns(self, count: int) -> Iterator[tuple[list[int], list[Any]]]:
-        """Iterate over timestamps and owners, about ``count`` at a time, and never more than ``count + MOST``."""
-        stamps: list[int] = []
-        owners: list[Any] = []
-        for entries in self._dicts:
-            for stamp, group in entries.items():
-                kind = type(group)
-                if kind is dict or kind is Ranges:
-                    for piece in (group,) if kind is dict else group.dicts:
-                        stamps += [stamp] * len(piece)
-                        owners += piece
-                        if len(stamps) >= count:
-                            yield stamps, owners
-                            stamps, owners = [], []
-                else:
-                    stamps.append(stamp)
-                    owners.append(group)
-                if len(stamps) >= count:
-                    yield stamps, owners
-                    stamps, owners = [], []
-            assert self._queue is not None, "a snapshot was released while it was read"
-        if stamps:
-            yield stamps, owners
 
 
 class TimerQueue:
@@ -247,7 +167,7 @@ class TimerQueue:
                 slot = self._slot(stamp)
             elif self._made is not None:
                 self._fine[stamp >> _FINE] = slot = self._own(slot)
-            slot[stamp] = group.closed() if type(group) is _Opened else group
+            slot[stamp] = group.closed() if type(group) is Opened else group
             if len(slot) > _STAMPS:
                 self._divide(stamp >> _COARSE)
         self._order = sorted(map(neg, front))
@@ -262,7 +182,7 @@ class TimerQueue:
         elif kind is Ranges:
             entries[stamp] = group = self._own(group)
             self._add_to_ranges(group, owner)
-        elif kind is _Opened:
+        elif kind is Opened:
             self._add_to_opened(group, owner)
         elif group != owner:
             entries[stamp] = {group: None, owner: None}
@@ -280,7 +200,7 @@ class TimerQueue:
         if len(owners) > MOST:
             ranges.split(index)
 
-    def _add_to_opened(self, opened: _Opened, owner: Any) -> None:
+    def _add_to_opened(self, opened: Opened, owner: Any) -> None:
         owners = opened.owners
         if owners and owner <= owners[-1]:
             index = bisect_left(owners, owner, opened.at)
@@ -296,7 +216,7 @@ class TimerQueue:
         else:
             self._add_to_ranges(opened.rest, owner)
 
-    def _shorten_opened(self, opened: _Opened) -> None:
+    def _shorten_opened(self, opened: Opened) -> None:
         """Give the later half of an open group back to its ranges."""
         later = dict.fromkeys(opened.owners[opened.at + MOST :])
         del opened.owners[opened.at + MOST :]
@@ -350,7 +270,7 @@ class TimerQueue:
             entries[stamp] = group = self._own(group)
             if self._remove_from_ranges(group, owner):
                 del entries[stamp]
-        elif kind is _Opened:
+        elif kind is Opened:
             self._remove_from_opened(group, owner)
         elif group == owner:
             del entries[stamp]
@@ -365,7 +285,7 @@ class TimerQueue:
             ranges.join(index)
         return len(ranges.dicts) == 1 and not ranges.dicts[0]
 
-    def _remove_from_opened(self, opened: _Opened, owner: Any) -> None:
+    def _remove_from_opened(self, opened: Opened, owner: Any) -> None:
         owners = opened.owners
         index = bisect_left(owners, owner, opened.at)
         if index < len(owners):
@@ -390,7 +310,7 @@ class TimerQueue:
             front = self._front
             group: Any = front.get(stamp)
             kind = type(group)
-            if kind is _Opened:
+            if kind is Opened:
                 at = group.at
                 if at < len(group.owners) or not group.is_over():
                     at = group.at
@@ -400,7 +320,7 @@ class TimerQueue:
                 del front[stamp]
                 order.pop()
             elif kind is dict or kind is Ranges:
-                front[stamp] = _Opened(group)
+                front[stamp] = Opened(group)
             else:
                 order.pop()
                 if group is not None:
@@ -420,13 +340,13 @@ class TimerQueue:
             front = self._front
             group: Any = front.get(stamp)
             kind = type(group)
-            if kind is _Opened:
+            if kind is Opened:
                 if not group.is_over():
                     return stamp, group.owners[group.at]
                 del front[stamp]
                 order.pop()
             elif kind is dict or kind is Ranges:
-                front[stamp] = _Opened(group)
+                front[stamp] = Opened(group)
             elif group is not None:
                 return stamp, group
             else:
@@ -456,13 +376,13 @@ class TimerQueue:
 
     def pin(self) -> TimerPin:
         """Freeze what is there now."""
-        front = {stamp: group.closed() if type(group) is _Opened else group for stamp, group in self._front.items()}
+        front = {stamp: group.closed() if type(group) is Opened else group for stamp, group in self._front.items()}
         self._pins += 1
         self._made = set()
         coarse = [slot for slot in self._coarse.values() if type(slot) is dict]
-        return TimerPin(self, [front, *self._fine.values(), *coarse])
+        return TimerPin(self._unpin, [front, *self._fine.values(), *coarse])
 
-    def unpin(self) -> None:
+    def _unpin(self) -> None:
         """Take back one pin."""
         self._pins -= 1
         if not self._pins:

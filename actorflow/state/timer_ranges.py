@@ -11,7 +11,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from typing import Any, Final
 
-__all__ = ("FEW", "MOST", "Ranges")
+__all__ = ("FEW", "MOST", "Opened", "Ranges")
 
 MOST: Final = 4_096
 """How many owners a dict may hold; to sort so many takes about a millisecond."""
@@ -61,3 +61,42 @@ class Ranges:
                 dicts[left : left + 2] = (dicts[left] | dicts[left + 1],)
                 del self.bounds[left + 1]
                 return
+
+
+class Opened:
+    """A group in order: ``owners[at:]``, then what ``rest`` holds, all of which is larger than any that was there."""
+
+    __slots__ = ("at", "owners", "rest")
+
+    def __init__(self, group: dict[Any, None] | Ranges) -> None:
+        self.at = 0
+        self.owners: list[Any]
+        self.rest: Ranges | None
+        if isinstance(group, Ranges):
+            self.owners, self.rest = [], group.copy()
+        else:
+            self.owners, self.rest = sorted(group), None
+
+    def is_over(self) -> bool:
+        """Whether nothing is left, after the next range was sorted if there is one."""
+        while self.at == len(self.owners):
+            rest = self.rest
+            if rest is None:
+                return True
+            self.owners, self.at = sorted(rest.dicts.pop(0)), 0
+            del rest.bounds[0]
+            if not rest.dicts:
+                self.rest = None
+        return False
+
+    def closed(self) -> Ranges:
+        """Return what is left as a group that nobody has opened."""
+        left: dict[Any, None] = dict.fromkeys(self.owners[self.at :])
+        rest = self.rest
+        if rest is None:
+            return Ranges([None], [left])
+        # The range is divided again if need be, and what is in ``left`` is smaller than all else.
+        ranges = rest.copy()
+        ranges.dicts[0] = left | ranges.dicts[0]
+        ranges.split(0)
+        return ranges

@@ -42,7 +42,8 @@ from actorflow.errors import CorruptObject, IncompatibleState, InvalidValue
 from actorflow.model.codec import Codec
 from actorflow.model.key_groups import bytes_of_token
 from actorflow.state.blocks import Block, encode_block
-from actorflow.state.timer_queue import NOTHING, TimerPin, TimerQueue
+from actorflow.state.timer_pins import TimerPin
+from actorflow.state.timer_queue import NOTHING, TimerQueue
 
 __all__ = ("MemoryTimers", "TimersPin", "timers_of")
 
