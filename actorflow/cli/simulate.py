@@ -74,9 +74,8 @@ def simulate_target(
     with redirect_stdout(sys.stderr), many():  # jobs may print
         if serving:
             return serve(lambda piece: trials.make(Trial(*piece)).plain(), sys.stdin, out)
+        trials.check()  # what can't be simulated is told once, not per seed, and before anything runs
         asked = list(trials.each(seed, seeds))
-        if trials.is_job:
-            trials.subject()  # what can't be simulated is told once, not per seed
         if draw_it is not None:
             asked = [_the_one(trials, asked, alone=seed is not None)]
         if len(asked) == 1 and (seed is not None or draw_it is not None):

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from actorflow.cli.exits import UsageMistake
 from actorflow.cli.targets import build_job
+from actorflow.errors import ActorflowError, InvalidConfig, InvalidJob, InvalidScenario, MissingExtra
 from actorflow.model.journal import Line
 from actorflow.simulation.oracle import run_seed
 from actorflow.simulation.play import Played, play_seed, prepare
@@ -58,7 +59,7 @@ class Came:
 
 
 class Trials:
-    """All trials of one target.  A scenario is read at once, and its job imported when its first trial is made."""
+    """All trials of one target.  A scenario is read, and its job imported, once: when it is checked or first tried."""
 
     def __init__(self, target: str, arguments: Sequence[str]) -> None:
         self.target, self.arguments = target, arguments
@@ -97,6 +98,24 @@ class Trials:
             else:
                 own = self.scenario(file).seeds
                 yield from (Trial(file, number) for number in range(own.first, own.first + own.count))
+
+    def check(self) -> None:
+        """Read and prepare everything there is, so that all that can't be simulated is told at once.
+
+        Raises the refusal of the only one that can't be, or ``InvalidScenario`` with every mistake of several.
+        """
+        refusals: list[ActorflowError] = []
+        for file in self.files() or [""]:
+            if file and self.is_recording(file):
+                continue
+            try:
+                self.subject(file)
+            except (InvalidConfig, InvalidJob, InvalidScenario, MissingExtra) as refusal:
+                refusals.append(refusal if file in str(refusal) else InvalidScenario(f"{file}: {refusal}"))
+        if len(refusals) == 1:
+            raise refusals[0]
+        if refusals:
+            raise InvalidScenario([str(refusal) for refusal in refusals])
 
     def is_recording(self, file: str) -> bool:
         """Whether a file is not a scenario but what a real run wrote down."""

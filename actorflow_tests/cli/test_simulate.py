@@ -275,6 +275,28 @@ def test_an_invalid_scenario_is_told_by_a_child_as_by_ourselves(shell: Shell) ->
         assert "no function 'nobody'" in said.err
 
 
+def test_all_files_of_a_folder_that_can_not_be_simulated_are_told_at_once_and_nothing_is_run(shell: Shell) -> None:
+    scenarios(shell)
+    path = shell.folder / "stories/a/wrong.toml"
+    story = path.read_text()
+    path.write_text(story.replace('kill = "job"', 'kill = "nobody"').replace('"CheckpointCompleted"', '"Completed"'))
+    (shell.folder / "stories/b/broken.toml").write_text('titel = "no"')
+    (shell.folder / "stories/b/jobless.toml").write_text(story.replace("small.py:small", "small.py:nobody"))
+    (shell.folder / "stories/b/strange.toml").write_text(story.replace('kill = "job"', 'kill = "nobody"'))
+    for jobs in ("1", "2"):
+        said = shell("simulate", "stories", "--jobs", jobs)
+        assert (said.code, said.out) == (2, "")
+        for file, mistake in [
+            ("a/wrong.toml [[expect]] 2", "'Completed'"),
+            ("b/broken.toml", "'titel'"),
+            ("b/broken.toml", "[[expect]] is missing"),
+            ("b/jobless.toml", "no function 'nobody'"),
+            ("b/strange.toml [[weather]] 1", "process = 'nobody'"),
+        ]:
+            assert any(f"stories/{file}: " in line and mistake in line for line in said.err.splitlines()), said.err
+        assert "right.toml" not in said.err
+
+
 def test_a_recorded_run_is_replayed_alone_or_among_the_scenarios_of_a_folder(shell: Shell) -> None:
     (shell.folder / "stories").mkdir()
     assert shell("run", "jobs.py:count", "--record", "stories/monday.run", "--json", "--", "text").code == 0
