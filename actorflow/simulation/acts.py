@@ -24,7 +24,7 @@ from actorflow.simulation.runs import StepRecord
 from actorflow.simulation.scenario import Act, Step
 from actorflow.simulation.sky import Sky
 from actorflow.simulation.weather import After, At, Weather
-from actorflow.simulation.world import Universe
+from actorflow.simulation.world import Ending, Outcome, Universe
 
 __all__ = ("ENDS_AS", "Agenda", "Desk")
 
@@ -100,22 +100,24 @@ class Desk:
         self._waiting.append(record)
         self._came.set()
 
-    def close(self, status: object, now_ms: int, *, is_over: bool) -> list[StepRecord]:
+    def close(self, outcome: Outcome, now_ms: int, *, is_over: bool) -> list[StepRecord]:
         """Write down what came of what was asked for, now that the process has ended; return what is to be asked again.
 
-        ``status`` is that of the job, if the process lived to tell it; ``is_over``: nobody is left to be asked.
+        ``outcome`` is that of the process, with the job's status if it lived to tell it; ``is_over``: nobody is left to
+        be asked.
         """
         again = []
         for record in self.asked:
             if record.ended_at_ms is not None:
                 continue
-            if status in ENDS_AS.get(record.act, ()):
+            if outcome.value in ENDS_AS.get(record.act, ()):
                 record.outcome = "done"
             elif record.act in ENDS_AS and not is_over:
                 again.append(record)
                 continue
             else:
                 record.outcome = record.outcome or "the process ended"
+                record.was_killed = outcome.ending is Ending.KILLED
             record.ended_at_ms = now_ms
         return again
 
@@ -135,13 +137,15 @@ class Desk:
                 await _carry_out(handle, record.act)
             except (CheckpointAborted, JobFailed) as refusal:
                 record.outcome = str(refusal)
+                record.aborted = refusal if isinstance(refusal, CheckpointAborted) else None
                 if record.act not in ENDS_AS or handle.status.status.is_terminal:
                     break
             except ActorflowError as failure:  # it is told by whoever waits for the job's end, too
                 record.outcome = str(failure)
                 break
             else:
-                record.outcome = "done"
+                ended = handle.status.status  # it may have come to another end just before
+                record.outcome = "done" if ended in ENDS_AS.get(record.act, (ended,)) else f"the job is {ended}"
                 break
             await asyncio.sleep(_ASKS_AGAIN_MS / 1e3)
         record.ended_at_ms = int(loop.time() * 1e3 + 1e-6)

@@ -2,8 +2,8 @@
 
 :func:`failures` looks at what a run came to and says, in a sentence each, what was expected and what was there.  An
 expectation over nothing fails: output that no sink wrote, a state that is not there, a checkpoint that was never
-triggered, storage after a checkpoint that never completed.  What can be seen before any run is refused by
-``scenario_cast.py``.
+triggered, storage after a checkpoint that never completed.  So do a step that came to nothing and weather that never
+struck.  What can be seen before any run is refused by ``scenario_cast.py``.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from actorflow.model.elements import CheckpointKind
 from actorflow.model.journal import CalmBegan
 from actorflow.simulation.expected_facts import (
     about_checkpoint,
@@ -21,7 +22,7 @@ from actorflow.simulation.expected_facts import (
     times,
 )
 from actorflow.simulation.expected_values import about_output, about_state
-from actorflow.simulation.runs import Run
+from actorflow.simulation.runs import Run, StepRecord
 from actorflow.simulation.scenario import (
     AboutCheckpoint,
     AboutJournal,
@@ -57,7 +58,41 @@ def failures(scenario: Scenario, calm: Run | None, storm: Run) -> list[str]:
     found = []
     for number, expectation in enumerate(scenario.expectations, 1):
         found += [f"[[expect]] {number}: {sentence}" for sentence in _judge(expectation, folder, calm, storm)]
-    return [*found, *_unstruck(scenario, storm)]
+    return [*found, *_undone(scenario, storm), *_unstruck(scenario, storm)]
+
+
+def _undone(scenario: Scenario, run: Run) -> Iterator[str]:
+    """Steps that did not come to what they ask for, though nobody expects that.
+
+    A checkpoint whose process was killed is no refusal: that is the weather's, and what became of it is in the journal.
+    """
+    for record in run.performed:
+        step = record.step
+        is_cut_off = step.act == "checkpoint" and record.was_killed
+        if record.outcome == "done" or step.perhaps or is_cut_off or _is_foreseen(scenario, record):
+            continue
+        number = next(number for number, one in enumerate(scenario.steps, 1) if one is step)
+        yield (
+            f"[[step]] {number}: do = {step.act!r} came to nothing: {record.outcome}; "
+            "expect that, or if it may be, say perhaps = true"
+        )
+
+
+def _is_foreseen(scenario: Scenario, record: StepRecord) -> bool:
+    """Whether the scenario expects that a checkpoint is refused, or aborted, as this one was."""
+    if record.act != "checkpoint" or (aborted := record.aborted) is None:
+        return False
+    name = "CheckpointRejected" if aborted.reason.is_preflight else "CheckpointAborted"
+    fields = {"reason": aborted.reason.name, "checkpoint": aborted.checkpoint_id, "kind": CheckpointKind.REQUESTED}
+    for about in scenario.expectations:
+        match about:
+            case AboutCheckpoint(checkpoint=number) if number is not None and number == aborted.checkpoint_id:
+                if about.aborted is not None or about.declined_by is not None:
+                    return True
+            case AboutJournal(entry=entry, where=where) if entry == name and about.at_most != 0:
+                if all(fields.get(word, value) == value for word, value in where.items()):
+                    return True
+    return False
 
 
 def _unstruck(scenario: Scenario, run: Run) -> Iterator[str]:

@@ -183,7 +183,7 @@ class Lives:
         assert process.outcome is not None
         # What one was asked that another took the place of is not asked of that other.
         is_over = verdict.is_over or was_left
-        self._undone += desk.close(process.outcome.value, self._universe.now_ms(), is_over=is_over)
+        self._undone += desk.close(process.outcome, self._universe.now_ms(), is_over=is_over)
         if not was_left:
             self._rescaled_to = verdict.rescales_to or self._rescaled_to
         return verdict
@@ -238,7 +238,7 @@ class Lives:
     def _perform(self, step: Step) -> None:
         """Do what a step says; called when it is due."""
         now = self._storm.asked_last_ms = self._universe.now_ms()
-        record = StepRecord(act=step.act, life=self._storm.life, asked_at_ms=now, parallelism=step.parallelism)
+        record = StepRecord(step=step, life=self._storm.life, asked_at_ms=now)
         self._performed.append(record)
         if step.act == "start":
             record.outcome, record.ended_at_ms = "done", now

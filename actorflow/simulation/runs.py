@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from actorflow.errors import CheckpointAborted
 from actorflow.model import journal
 from actorflow.simulation.scenario import Act, Fault, Step
 
@@ -67,12 +68,25 @@ class CheckpointRecord:
 class StepRecord:
     """What was asked of a job from outside, and what came of it: ``done``, or the sentence of a refusal."""
 
-    act: Act
+    step: Step
     life: int
     asked_at_ms: int
-    parallelism: int | None = None
     ended_at_ms: int | None = None
     outcome: str = ""
+    aborted: CheckpointAborted | None = None
+    """What a checkpoint was refused or aborted with, if that is what came of it."""
+    was_killed: bool = False
+    """Whether the process was killed before there was an answer."""
+
+    @property
+    def act(self) -> Act:
+        """What was asked."""
+        return self.step.act
+
+    @property
+    def parallelism(self) -> int | None:
+        """What was said with it."""
+        return self.step.parallelism
 
 
 @dataclass(slots=True)

@@ -85,11 +85,15 @@ class Output:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """What is done to the job from outside, at a virtual time or after an entry of the journal."""
+    """What is done to the job from outside, at a virtual time or after an entry of the journal.
+
+    One that never comes, or that nothing comes of, is a failure, unless it is to be done ``perhaps``.
+    """
 
     when: Trigger
     act: Act
     parallelism: int | None = None
+    perhaps: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

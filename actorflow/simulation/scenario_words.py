@@ -106,7 +106,11 @@ OUTPUT = (
     Word("sink", "sink", NAME, required=True),
     Word("stand_in", "stand_in", one_of(("ledger", "broker", "database", "files")), required=True),
 )
-STEP = (Word("do", "act", one_of(get_args(Act)), required=True), Word("parallelism", "parallelism", COUNT))
+STEP = (
+    Word("do", "act", one_of(get_args(Act)), required=True),
+    Word("parallelism", "parallelism", COUNT),
+    Word("perhaps", "perhaps", SWITCH),
+)
 
 
 # ── what can be expected ─────────────────────────────────────────────────────────────────────

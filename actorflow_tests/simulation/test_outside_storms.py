@@ -12,7 +12,7 @@ import actorflow as af
 from actorflow.connectors import generator
 from actorflow.simulation import BrokerSink, DatabaseSink
 from actorflow.simulation.oracle import run_seed
-from actorflow.simulation.scenario import AboutJournal, AboutOutput, AboutStatus, Output, Step
+from actorflow.simulation.scenario import AboutCheckpoint, AboutJournal, AboutOutput, AboutStatus, Output, Step
 from actorflow.simulation.subject import Subject
 from actorflow.simulation.weather import (
     After,
@@ -197,6 +197,7 @@ def test_a_transaction_that_is_too_old_fails_its_checkpoint_and_the_job_recovers
             settings={"restart": "fixed-delay"},
             expectations=(
                 AboutOutput(sink="rows", rows=tuple(range(450))),
+                AboutCheckpoint(checkpoint=1, aborted="JOB_RESTARTED"),
                 AboutJournal(entry="JobRestarting", where={"cause": "ProducerFenced"}, at_least=1),
             ),
         ),

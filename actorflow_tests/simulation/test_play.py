@@ -22,16 +22,18 @@ from actorflow.simulation.oracle import differences
 from actorflow.simulation.play import play, play_seed, prepare
 from actorflow.simulation.runs import SeedFailed
 from actorflow.simulation.scenario import (
+    AboutCheckpoint,
     AboutJournal,
     AboutOutput,
     AboutState,
     AboutStatus,
+    Expectation,
     Fault,
     Seeds,
     Step,
     TimedRecord,
 )
-from actorflow.simulation.weather import After, At, Kill
+from actorflow.simulation.weather import After, At, FailObjects, Kill, Raise
 from actorflow_tests.simulation.played import HERE, NUMBERS, records, scenario
 
 SAME = AboutOutput(compare="same as the calm run")
@@ -109,6 +111,75 @@ def test_a_step_that_never_came_is_a_failure() -> None:
     told = scenario("counting", AboutStatus(status="FINISHED"), steps=(Step(when=At(90_000), act="checkpoint"),))
     (failure,) = play_seed(told, 1).failures
     assert failure == 'the job was over before this step came: do = "checkpoint", at = "90s"'
+
+    assert play_seed(replace(told, steps=(replace(told.steps[0], perhaps=True),)), 1).failures == ()
+
+
+def test_a_checkpoint_that_was_asked_for_and_is_aborted_is_a_failure_unless_that_is_expected() -> None:
+    fail = Fault(weather=FailObjects(After("CheckpointTriggered"), "put*", "*chk-1/*", count=100))
+    done = AboutStatus(status="FINISHED")
+    told = scenario(
+        "counting",
+        done,
+        weather=(fail,),
+        steps=(Step(when=At(50), act="checkpoint"),),
+        environment={"checkpoints": {"tolerable_failures": 100}},
+    )
+
+    def failed(*expectations: Expectation, **step: Any) -> tuple[str, ...]:
+        steps = (replace(told.steps[0], **step),)
+        return play_seed(replace(told, expectations=(done, *expectations), steps=steps), 1).failures
+
+    (failure,) = failed()
+    assert failure.startswith("[[step]] 1: do = 'checkpoint' came to nothing: checkpoint 1 was aborted: ")
+    assert failure.endswith("; expect that, or if it may be, say perhaps = true")
+    assert failed(perhaps=True) == ()
+    aborted = play(told, 1).performed[0].aborted
+    assert aborted is not None
+    reason = aborted.reason.name
+    assert failed(AboutCheckpoint(checkpoint=1, aborted=reason)) == ()
+    assert failed(AboutJournal(entry="CheckpointAborted")) == ()
+    assert failed(AboutJournal(entry="CheckpointAborted", where={"checkpoint": 1, "reason": reason})) == ()
+    for about in (
+        AboutCheckpoint(checkpoint=2, aborted=reason),
+        AboutJournal(entry="CheckpointAborted", where={"checkpoint": 2}),
+        AboutJournal(entry="CheckpointAborted", at_most=0),
+        AboutJournal(entry="CheckpointRejected", at_least=None),
+    ):
+        assert failure in failed(about), about
+
+
+def test_a_checkpoint_that_is_refused_before_it_began_is_a_failure_unless_that_is_expected() -> None:
+    done = AboutStatus(status="FINISHED")
+    told = scenario(
+        "counting",
+        done,
+        weather=(Fault(weather=Raise(At(60), "count")),),
+        steps=(Step(when=After("JobRestarting"), act="checkpoint"),),
+        environment={"restart": "fixed-delay"},
+    )
+    (failure,) = play_seed(told, 1).failures
+    assert failure.startswith(
+        "[[step]] 1: do = 'checkpoint' came to nothing: the checkpoint was aborted: the job is not"
+    )
+    rejected = AboutJournal(entry="CheckpointRejected", where={"reason": "COORDINATOR_SUSPENDED"})
+    assert play_seed(replace(told, expectations=(done, rejected)), 1).failures == ()
+    other = AboutJournal(entry="CheckpointRejected", where={"reason": "MINIMUM_PAUSE"})
+    assert failure in play_seed(replace(told, expectations=(done, other)), 1).failures
+
+
+def test_a_job_that_ends_by_itself_was_not_stopped_and_that_is_a_failure() -> None:
+    late = Step(when=After("CheckpointTriggered", {"kind": "final"}), act="stop")
+    told = scenario("counting", AboutStatus(status="FINISHED"), steps=(late,))
+    (failure,) = play_seed(told, 1).failures
+    assert failure.startswith("[[step]] 1: do = 'stop' came to nothing: the job is finished; ")
+    assert play_seed(replace(told, steps=(replace(late, perhaps=True),)), 1).failures == ()
+
+
+def test_a_checkpoint_whose_process_is_killed_is_no_refusal() -> None:
+    kill = Fault(weather=Kill(After("CheckpointTriggered")))
+    told = scenario("counting", AboutStatus(lives=2), weather=(kill,), steps=(Step(when=At(50), act="checkpoint"),))
+    assert play_seed(told, 1).failures == ()
 
 
 def test_a_job_that_hangs_fails_with_the_story_of_its_machines() -> None:

@@ -263,9 +263,11 @@ def test_a_fault_may_be_kept_for_a_later_life() -> None:
     assert 2 == parse('[[weather]]\nat = "1s"\nkill = "job"\nlife = 2').weather[0].life
 
 
-def test_a_fault_may_perhaps_never_come() -> None:
+def test_a_fault_and_a_step_may_perhaps_never_come() -> None:
     assert parse('[[weather]]\nat = "1s"\nkill = "job"\nperhaps = true').weather[0].perhaps
     assert not parse('[[weather]]\nat = "1s"\nkill = "job"').weather[0].perhaps
+    assert parse('[[step]]\nat = "1s"\ndo = "stop"\nperhaps = true').steps[0].perhaps
+    assert not parse('[[step]]\nat = "1s"\ndo = "stop"').steps[0].perhaps
 
 
 def test_steps_are_read() -> None:

@@ -186,8 +186,15 @@ sources = st.one_of(
 )
 outputs = st.builds(Output, sink=lines, stand_in=st.sampled_from(["ledger", "broker", "database", "files"]))
 steps = st.one_of(
-    st.builds(Step, when=journal_or_time, act=st.sampled_from(["checkpoint", "stop", "drain", "cancel", "start"])),
-    st.builds(Step, when=journal_or_time, act=st.sampled_from(["rescale", "start"]), parallelism=counts),
+    st.builds(
+        Step,
+        when=journal_or_time,
+        perhaps=st.booleans(),
+        act=st.sampled_from(["checkpoint", "stop", "drain", "cancel", "start"]),
+    ),
+    st.builds(
+        Step, when=journal_or_time, perhaps=st.booleans(), act=st.sampled_from(["rescale", "start"]), parallelism=counts
+    ),
 )
 
 
