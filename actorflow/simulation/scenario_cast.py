@@ -29,6 +29,7 @@ from actorflow.simulation.scenario import (
     Scenario,
 )
 from actorflow.simulation.scenario_kinds import nearest
+from actorflow.simulation.scenario_storage import can_match, examples
 from actorflow.simulation.scenario_weather import VERBS
 from actorflow.simulation.swarm import PROCESS
 from actorflow.simulation.weather import After, Raise, Slow, Trigger, Weather
@@ -177,9 +178,9 @@ class _Critic:
                 elif not cast.states:
                     self._tell(f"the job {cast.job!r} keeps no state by key, so there is none in the end")
             case AboutStorage(pattern=pattern, on_disk=False):
-                fixed = re.split(r"[*?\[]", pattern)[0]
-                if not any(name.startswith(fixed) or fixed.startswith(name) for name in _IN_A_HOME):
-                    self._tell(f"storage = {pattern!r} matches nothing that lies in a home: {', '.join(_IN_A_HOME)} …")
+                if not can_match(pattern, cast.actors):
+                    near = nearest(pattern, examples(cast.actors))
+                    self._tell(f"storage = {pattern!r} matches no name that an object in a home can have; {near}")
             case AboutCheckpoint(kind=kind, actors=actors, declined_by=declined_by):
                 if kind is not None:
                     self._is_a("kind", kind, _KINDS)
@@ -201,8 +202,6 @@ class _Critic:
 
 
 _NEVER = {"LoopBlocked": "time stands still while an operator's code runs in the simulator"}
-_IN_A_HOME = ("chk-", "owner/", "shared/", "taskowned/", "finished")
-"""How the names of objects in a job's home begin (``model/paths.py``)."""
 _VERBS = list(dict.fromkeys(verb.word for verb in VERBS))
 _KINDS = [kind.value for kind in CheckpointKind]
 

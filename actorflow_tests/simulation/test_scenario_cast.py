@@ -28,6 +28,10 @@ def count_words() -> af.Job:
     return job
 
 
+def word(index: int) -> str:
+    return str(index % 5)
+
+
 def silent() -> af.Job:
     job = af.Job("silent")
     job.read(generator.generate(str, records=3), name="lines").discard()
@@ -68,6 +72,21 @@ def refusals(body: str, build=count_words) -> list[str]:  # type: ignore[no-unty
         '[[expect]]\ncheckpoint = 1\nactors = ["lines/0", "count/0", "count/1"]',
         '[[expect]]\ncheckpoint = 1\ndeclined_by = "count"',
         '[[expect]]\nstorage = "*/_metadata"\n[[expect]]\nstorage = "chk-[12]/*"\n[[expect]]\nstorage = "f*"',
+        *(
+            f'[[expect]]\nstorage = "{pattern}"\nat_most = 0'
+            for pattern in (
+                "*",
+                "chk-*",
+                "chk-7/_metadata",
+                "*/count-[!1]-*",
+                "chk-?/count*",
+                "chk-10/lines*-0-12",
+            )
+        ),
+        *(
+            f'[[expect]]\nstorage = "{pattern}"\nat_most = 0'
+            for pattern in ("owner/0000000002", "owner/*.base", "owner/*[]0]", "shared/*", "taskowned/x?", "f?nished")
+        ),
         '[[expect]]\ndisk = "/anywhere"',
         '[[expect]]\njournal = "WeatherStruck"\nwhere = { verb = "kill" }',
         '[[expect]]\njournal = "CheckpointCompleted"\nwhere = { kind = "final" }',
@@ -78,7 +97,24 @@ def test_who_is_there_may_be_named(body: str) -> None:
 
 
 REFUSED = {
-    '[[expect]]\nstorage = "ckh-*"\nat_most = 0': "storage = 'ckh-*' matches nothing that lies in a home: chk-, owner/",
+    '[[expect]]\nstorage = "ckh-*"\nat_most = 0': "storage = 'ckh-*' matches no name that an object in a home can have",
+    '[[expect]]\nstorage = "chk-*/_metdata"\nat_most = 0': "; the nearest is 'chk-*/_metadata'",
+    '[[expect]]\nstorage = "chk-1/cuont-0-*"\nat_most = 0': "; the nearest is 'chk-1/count-0-1'",
+    '[[expect]]\nstorage = "Finished"\nat_most = 0': "; the nearest is 'finished'",
+    **{
+        f'[[expect]]\nstorage = "{pattern}"\nat_most = 0': f"storage = {pattern!r} matches no name"
+        for pattern in (
+            "chk-0/*",
+            "chk-01/*",
+            "chk-[!0-9]/*",
+            "*/_metdata",
+            "*/count-2-*",
+            "owner/1",
+            "owner/*.bas",
+            "owner/???",
+            "shared",
+        )
+    },
     '[[input]]\nsource = "line"\nrecords = [1]': "[[input]] 1: source = 'line': the job 'counts' has none of "
     "this name; the nearest is 'lines'",
     '[[output]]\nsink = "row"\nstand_in = "ledger"': "[[output]] 1: sink = 'row': the job 'counts' has none",
@@ -154,3 +190,23 @@ def test_the_scenario_that_the_guide_reads_aloud_comes_out_as_it_says() -> None:
 
     assert () == played.failures
     assert 1 < len(played.lines)
+
+
+def test_every_name_that_lay_in_a_home_is_one_that_can_be_asked_for() -> None:
+    text = f"""{HEAD}checkpoints = {{ every = "1ms", inline_below = 0 }}
+[[input]]
+source = "lines"
+make = "{HERE}:word"
+records = 60
+per_second = 1_000
+[[expect]]
+storage = "*"
+"""
+    scenario = parse_scenario(text)
+    (run,) = [play_seed(scenario, 1).run]
+    assert run is not None
+    names = list(dict.fromkeys(name for there in run.storage.values() for name in there))
+    assert {"finished", "owner/0000000001", "chk-1/_metadata"} < {*names}
+    assert any(name.startswith("chk-1/") and name.endswith("-1") for name in names)
+    for name in names:
+        assert [] == refusals(f'[[expect]]\nstorage = "{name}"')
