@@ -17,7 +17,7 @@ from actorflow.dataflow.job import Job
 from actorflow.dataflow.plan import Plan, compile_plan
 from actorflow.dataflow.targets import function_of
 from actorflow.errors import InvalidJob, InvalidScenario
-from actorflow.model.elements import CheckpointKind
+from actorflow.model.elements import Alignment, CheckpointKind
 from actorflow.simulation.scenario import (
     AboutCheckpoint,
     AboutJournal,
@@ -182,7 +182,10 @@ class _Critic:
                     near = nearest(pattern, examples(cast.actors))
                     self._tell(f"storage = {pattern!r} matches no name that an object in a home can have; {near}")
             case AboutCheckpoint(kind=kind, actors=actors, declined_by=declined_by):
-                if kind is not None:
+                if kind in _WAYS:
+                    why = "to ask how barriers travelled comes with a later version"
+                    self._tell(f"kind = {kind!r}: {why}; the kinds are {', '.join(map(repr, _KINDS))}")
+                elif kind is not None:
                     self._is_a("kind", kind, _KINDS)
                 for actor in actors or ():
                     self._known("actors", actor, cast.actors)
@@ -204,6 +207,7 @@ class _Critic:
 _NEVER = {"LoopBlocked": "time stands still while an operator's code runs in the simulator"}
 _VERBS = list(dict.fromkeys(verb.word for verb in VERBS))
 _KINDS = [kind.value for kind in CheckpointKind]
+_WAYS = [way.value for way in Alignment]
 
 
 def _places(table: str, entries: Sized) -> list[str]:
