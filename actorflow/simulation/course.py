@@ -63,6 +63,8 @@ class Course:
     busy_until_ms: int = 0
     """Before this, the job can't be over in the calmest weather."""
     calm_within_ms: int = CALM_WITHIN_MS
+    calm_said_in: str = ""
+    """Where whoever made up this course can say that it takes longer."""
     most_lives: int = MOST_LIVES
     may_fail: bool = False
     """Whether failing for good is an end as good as any."""
@@ -112,6 +114,7 @@ def course_of_scenario(scenario: Scenario, *, storm: bool) -> Course:
         ),
         busy_until_ms=busy_until_ms,
         calm_within_ms=scenario.calm_within_ms,
+        calm_said_in="[calm] within",
         most_lives=max([MOST_LIVES, *(fault.life + 2 for fault in scenario.weather)]),
         may_fail=any(isinstance(expected, AboutStatus) and expected.status == "FAILED" for expected in expectations),
         foreseen=tuple(
@@ -129,7 +132,9 @@ def settings_of(scenario: Scenario) -> Settings:
     """Return the settings that a scenario's job is run with, before the job itself has its say."""
     settings = Settings.from_mapping(scenario.environment, base=_DEFAULTS, source=scenario.file or scenario.title)
     if settings.checkpoints.storage is None:
-        raise InvalidConfig(f"{scenario.file or scenario.title}: what is in a process's memory is gone with it; name a storage")
+        raise InvalidConfig(
+            f"{scenario.file or scenario.title}: what is in a process's memory is gone with it; name a storage"
+        )
     return settings
 
 

@@ -231,7 +231,8 @@ class Lives:
             # Whoever died is asked nothing any more, and yet its code may be what does not come to an end.
             status = handle.status if self._current[0].is_alive else "dead, and its code still unwinds"
         problem = f"the job does not finish within {self._course.calm_within_ms} ms of calm weather"
-        return f"{problem}; it is {status}\n{self._universe.loop.report('who waits where')}"
+        remedy = f"; if it needs longer, {where} can say so" if (where := self._course.calm_said_in) else ""
+        return f"{problem}; it is {status}{remedy}\n{self._universe.loop.report('who waits where')}"
 
     # ── what is done from outside ──
 

@@ -185,6 +185,9 @@ def test_a_checkpoint_whose_process_is_killed_is_no_refusal() -> None:
 def test_a_job_that_hangs_fails_with_the_story_of_its_machines() -> None:
     played = play_seed(scenario("stuck", AboutStatus(status="FINISHED"), calm_within_ms=2_000), 1)
     (failure,) = played.failures
+    problem, *_ = failure.splitlines()
+    assert "does not finish within 2000 ms of calm weather; it is " in problem
+    assert problem.endswith("; if it needs longer, [calm] within can say so")
     assert "waits for call/0" in failure
     assert "the machines of job.1:" in failure
     assert "coordinator is Collecting" in failure
