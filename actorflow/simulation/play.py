@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from actorflow.dataflow.targets import function_of
-from actorflow.errors import InvalidJob
+from actorflow.errors import InvalidConfig, InvalidJob
 from actorflow.model.journal import Line
 from actorflow.simulation.acts import ENDS_AS
 from actorflow.simulation.arguments import bound
@@ -77,12 +77,17 @@ def prepare(scenario: Scenario) -> Subject:
         if not scenario.file:
             raise
         raise InvalidJob(f"{scenario.file}: {error}") from error.__cause__
+    except InvalidConfig as error:
+        named = [said if scenario.file in said else f"{scenario.file}: {said}" for said in error.problems]
+        raise InvalidConfig(named) from error.__cause__
 
 
 def _prepared(scenario: Scenario) -> Subject:
     folder = Path(scenario.file).parent if scenario.file else None
     function = function_of(scenario.job, folder)
-    course_of_scenario(scenario, storm=True)
+    course = course_of_scenario(scenario, storm=True)
+    for parallelism in (*course.parallelism, *(step.parallelism for step in scenario.steps if step.parallelism)):
+        course.settings(parallelism)  # which refuses what no job can have, while nothing has run yet
     for step in scenario.steps:
         if step.act == "rescale" and step.parallelism is None:
             raise InvalidJob("step 'rescale' needs a parallelism")

@@ -218,6 +218,16 @@ def test_what_goes_wrong_is_told_by_its_kind() -> None:
         ({"job": f"{HERE}:picky"}, "needs an argument 'refuses'"),
         ({"steps": (Step(when=At(1), act="rescale"),)}, "needs a parallelism"),
         ({"environment": {"checkpoints": {"evry": "1s"}}}, "evry"),
+        ({"lives": (1, 40_000)}, "parallelism = 40000 must be at most 32768"),
+        ({"lives": (1, 9), "environment": {"max_parallelism": 8}}, "max_parallelism = 8 is below parallelism = 9"),
+        (
+            {
+                "steps": (Step(when=At(1), act="start", parallelism=9),),
+                "environment": {"max_parallelism": 8},
+                "file": "f",
+            },
+            "f: max_parallelism = 8 is below parallelism = 9",
+        ),
         ({"job": f"{HERE}:endless", "inputs": ()}, "its source never ends"),
         ({"expectations": (AboutOutput(sink="rose", count=1),)}, "rose"),
     ],
