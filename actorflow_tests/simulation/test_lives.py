@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from actorflow.config import ExponentialDelay
+from actorflow.errors import InvalidConfig
 from actorflow.model import journal
 from actorflow.simulation.expectations import failures
 from actorflow.simulation.oracle import differences
@@ -245,9 +246,9 @@ def test_steps_that_come_too_late_are_told() -> None:
     assert run.performed == []
 
 
-def test_a_job_that_can_not_be_rescaled_says_so() -> None:
+def test_a_job_that_can_not_be_rescaled_says_so_before_it_runs() -> None:
     told = scenario("counting", steps=(step("rescale", 100, parallelism=3),), environment={"max_parallelism": 2})
-    with pytest.raises(SeedFailed, match=r"in its storm: .*max_parallelism"):
+    with pytest.raises(InvalidConfig, match="max_parallelism = 2 is below parallelism = 3"):
         play(told, 1)
 
 
