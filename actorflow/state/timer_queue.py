@@ -36,6 +36,12 @@ __all__ = ("NOTHING", "TimerQueue")
 NOTHING: Final = object()
 """What a queue answers when no timer is due."""
 
+identity_of: Final = id
+"""The one use of addresses in the house: whether a dict is one that was made since an instant.
+
+Nothing is ordered by it.  What a snapshot needs lives as long as the snapshot, so nothing new can have its address.
+"""
+
 _FINE: Final = 10  # a fine slot is 2 ** 10 ms long
 _COARSE: Final = 20
 _STAMPS: Final = 1 << _FINE  # in a slot
@@ -391,8 +397,8 @@ class TimerQueue:
     def _own(self, entries: _E) -> _E:
         """Return a dict, or ranges, that may be changed: the one given, or a copy where a snapshot needs it."""
         made = self._made
-        if made is None or id(entries) in made:
+        if made is None or identity_of(entries) in made:
             return entries
         copied = entries.copy()
-        made.add(id(copied))
+        made.add(identity_of(copied))
         return copied

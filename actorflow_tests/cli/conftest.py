@@ -29,5 +29,3 @@ def shell(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Iterator[Shell]
         sys.setswitchinterval(switch)
         logger.handlers[:] = handlers
         logger.setLevel(level)
-
-

@@ -37,9 +37,7 @@ def test_the_demo_kills_compares_and_tells(tmp_path: Path, capsys: pytest.Captur
     assert f"the rows are in {kept / 'counts'}" in said.err
 
 
-def test_a_demo_whose_input_is_not_drained_in_time_gives_up(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_demo_whose_input_is_not_drained_in_time_gives_up(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code = run_demo(as_json=True, seed=2, keep=tmp_path, length=Length(reads_for_s=60.0, ends_after_s=0.5))
 
     said = capsys.readouterr()
