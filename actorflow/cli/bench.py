@@ -63,8 +63,8 @@ def _simulation(rounds: int, **sizes: int) -> dict[str, Any]:
 
     with many():
         return simulation.measure(
-            partial(storm, records=1),
             partial(storm, records=None),
+            partial(storm, records=1),
             rounds=rounds,
             tell=_tell,
             environment=environment(),

@@ -97,7 +97,7 @@ def _larger(best: Any, other: Any) -> Any:
 
 
 def _smaller(best: Any, other: Any) -> Any:
-    return other if other < best else best  # noqa: FURB136
+    return other if other < best else best  # noqa: FURB136 - the same
 
 
 def _chosen(value_of: Callable[[Any], Any], better: Callable[[Any, Any], Any]) -> Aggregate:

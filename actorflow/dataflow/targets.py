@@ -77,7 +77,7 @@ def _import(module_name: str) -> ModuleType:
         if error.name is not None and (module_name == error.name or module_name.startswith(f"{error.name}.")):
             raise InvalidJob(f"there is no module {error.name!r}, neither installed nor in {Path.cwd()}") from None
         raise _not_imported(module_name, error) from error
-    except Exception as error:
+    except Exception as error:  # it is the user's code
         raise _not_imported(module_name, error) from error
 
 
@@ -105,7 +105,7 @@ def _load_file(name: Path, folder: Path | None) -> ModuleType:
     sys.modules.setdefault(path.stem, module)
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except Exception as error:  # it is the user's code
         if sys.modules.get(path.stem) is module:
             del sys.modules[path.stem]
         raise _not_imported(name, error) from error

@@ -44,7 +44,7 @@ class Timestamps(Generic[T]):
         reading, timestamp = iter(records), self._function
         try:
             times: list[Any] = [timestamp(record) for record in reading]
-        except Exception as error:
+        except Exception as error:  # it is the user's code
             raise self.failed(error, records, reading, "its timestamp") from error
         if not times:
             return times
@@ -93,7 +93,7 @@ class SplitTime(Generic[T]):
         self._timestamps = timestamps
         try:
             generator = strategy.generator()
-        except Exception as error:
+        except Exception as error:  # it is the user's code
             raise self._failed(error, [], "making its watermark generator") from error
         if not isinstance(generator, WatermarkGenerator):
             raise InvalidJob(
@@ -111,7 +111,7 @@ class SplitTime(Generic[T]):
         if times:
             try:
                 self._generator.on_batch(records, times, self._timestamps.largest_ms)
-            except Exception as error:
+            except Exception as error:  # it is the user's code
                 raise self._failed(error, records, "its watermark") from error
         return times
 
@@ -121,7 +121,7 @@ class SplitTime(Generic[T]):
             time = self._generator.current()
             if time is not None:
                 self.watermark_ms = max(self.watermark_ms, milliseconds(time))
-        except Exception as error:
+        except Exception as error:  # it is the user's code
             raise self._failed(error, [], "its watermark") from error
         return self.watermark_ms
 

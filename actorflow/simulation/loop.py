@@ -334,7 +334,7 @@ class SimulatedLoop(NothingOutside):
         finally:
             self._stopping = False
             self._thread = None
-            asyncio._set_running_loop(None)  # noqa: SLF001
+            asyncio._set_running_loop(None)  # noqa: SLF001  # meant for loops
             sys.set_asyncgen_hooks(*hooks)
 
     def _run_rounds(self) -> None:
@@ -557,7 +557,7 @@ class SimulatedLoop(NothingOutside):
 def _drop(task: asyncio.Task[Any]) -> None:
     """Forget a task that never runs again, and say nothing of it."""
     task._log_destroy_pending = False  # type: ignore[attr-defined]  # noqa: SLF001  # dropped on purpose
-    asyncio.tasks._unregister_task(task)  # noqa: SLF001
+    asyncio.tasks._unregister_task(task)  # noqa: SLF001  # closing must not wait for it
 
 
 _owner_of = attrgetter("owner")

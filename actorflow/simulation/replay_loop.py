@@ -112,7 +112,7 @@ class ReplayLoop(ReplayPassage):
                 self._unwind()
         finally:
             self._is_running = False
-            asyncio._set_running_loop(None)  # noqa: SLF001
+            asyncio._set_running_loop(None)  # noqa: SLF001  # meant for loops
             sys.set_asyncgen_hooks(*hooks)
         return task
 
@@ -165,7 +165,7 @@ class ReplayLoop(ReplayPassage):
                     task.cancel()
         for task in left:
             task._log_destroy_pending = False  # type: ignore[attr-defined]  # noqa: SLF001  # dropped on purpose
-            asyncio.tasks._unregister_task(task)  # noqa: SLF001
+            asyncio.tasks._unregister_task(task)  # noqa: SLF001  # closing must not wait for it
 
     def is_running(self) -> bool:
         return self._is_running

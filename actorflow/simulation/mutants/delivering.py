@@ -98,8 +98,8 @@ def an_abort_forgets_prepared_rows() -> Iterator[None]:
         async def on_control(self: Actor, mail: Any) -> None:
             await original(self, mail)
             if type(mail) is CheckpointDone and mail.permit is None and self.committer is not None:
-                machine = self.committer._machine  # noqa: SLF001
-                machine._pending = tuple(  # noqa: SLF001
+                machine = self.committer._machine  # noqa: SLF001  # broken from outside
+                machine._pending = tuple(  # noqa: SLF001  # broken from outside
                     one for one in machine.pending if one.checkpoint_id != mail.checkpoint_id
                 )
 
@@ -226,7 +226,7 @@ def the_sweep_takes_live_files() -> Iterator[None]:
             writer: Any = self._writer
             if self._actor.subtask == 0:
                 sweeper = copy(writer)
-                sweeper._context = replace(writer._context, generation=writer._context.generation + 1)  # noqa: SLF001
+                sweeper._context = replace(writer._context, generation=writer._context.generation + 1)  # noqa: SLF001  # broken from outside
                 await sweeper.sweep([])
 
         return commit
